@@ -1,0 +1,34 @@
+"""argparse with our manners: one line for a mistake, and the arguments that many commands share."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from ..model.errors import HoldfastError
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose mistakes are HoldfastErrors (exit 2, one line, JSON with --json)."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        kwargs.setdefault("allow_abbrev", False)
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        raise HoldfastError("usage", message, f"{self.prog} --help")
+
+
+def session(parser: argparse.ArgumentParser, **kwargs: object) -> None:
+    parser.add_argument(
+        "session", metavar="SESSION", help="a name, an id, or the beginning of an id", **kwargs
+    )  # type: ignore[arg-type]
+
+
+def json_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+
+
+def why(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--why", metavar="TEXT", help="the reason, kept with the action")

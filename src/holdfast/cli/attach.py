@@ -1,0 +1,243 @@
+"""Show a session's screen as it is, then go on live. Detach with Ctrl-\\ then d; the session goes on.
+
+hold attach web          typing takes the controls if they are free
+hold attach web -r       only watch
+hold attach web --take   take the controls from whoever holds them
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import select
+import signal
+import socket
+import sys
+
+from ..client.sync import Host
+from ..model.errors import HoldfastError
+from ..term.queries import QueryFilter
+from ..term.reset import reset_sequence
+from ..wire import frames
+from . import arguments, output
+from .detach import DEFAULT, DetachKeys, parse
+from .terminal import RawTerminal, window_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+_READ_BYTES = 1 << 18
+_TYPED_BYTES = 16384
+_FOLLOWED = ("SSH_AUTH_SOCK", "DISPLAY")  # what the session's stable links follow
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.session(parser)
+    parser.add_argument("-r", "--read-only", action="store_true", help="only watch")
+    parser.add_argument("--take", action="store_true", help="take the controls at once")
+    parser.add_argument("--detach-keys", default=DEFAULT, metavar="KEYS", help=f"default: {DEFAULT}")
+    arguments.why(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise HoldfastError(
+            "usage", "attach needs a terminal", f"hold logs -f {args.session} follows without one"
+        )
+    client = Attachment(
+        Host(), args.session, read_only=args.read_only, take=args.take, keys=parse(args.detach_keys)
+    )
+    ending = client.run()
+    output.note(ending)
+    return 0
+
+
+class Attachment:
+    """One attached terminal, from the restored screen to the last byte. `exit` is the program's, once it has ended."""
+
+    def __init__(self, host: Host, session: str, *, read_only: bool, take: bool, keys: bytes) -> None:
+        self._host, self._session = host, session
+        self._read_only, self._take = read_only, take
+        self._keys = DetachKeys(keys)
+        self._filter = QueryFilter()
+        self._decoder = frames.Decoder()
+        self._sock: socket.socket | None = None
+        self._at = 0
+        self._seq = 0
+        self._told: str | None = None
+        self._size: tuple[int, int] = (0, 0)
+        self.exit: dict[str, Any] | None = None
+        self.name = session
+
+    def run(self) -> str:
+        """Stay until detached or the session ends; the line to say afterwards."""
+        self._refuse_nesting()
+        about = self._connect(restore=True)
+        self.name = about["name"]
+        wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.signal(signal.SIGWINCH, lambda *_: None)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        try:
+            with RawTerminal(reset_sequence()):
+                self._write(base64.b64decode(about["restore"]))
+                return self._loop(wake_read)
+        finally:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGWINCH, signal.SIG_DFL)
+            os.close(wake_read)
+            os.close(wake_write)
+            if self._sock is not None:
+                self._sock.close()
+
+    def _refuse_nesting(self) -> None:
+        inside = os.environ.get("HOLDFAST_SESSION")
+        if not inside:
+            return
+        wanted = self._host.call("status", session=self._session)["id"]
+        if wanted == inside:
+            raise HoldfastError("conflict", "this terminal is that session already", "nothing to attach to")
+        if not self._read_only:
+            raise HoldfastError(
+                "conflict", "this terminal is a session already; a session inside a session confuses the detach keys",
+                "detach first (Ctrl-\\ d), or watch with -r",
+            )  # fmt: skip
+
+    def _connect(self, *, restore: bool) -> dict[str, Any]:
+        env = {k: os.environ[k] for k in _FOLLOWED if k in os.environ}
+        about, fd = self._host.call_fd(
+            "attach", session=self._session, read_only=self._read_only, via="cli", env=env
+        )
+        self._sock = socket.socket(fileno=fd)
+        self._session = about["session"]
+        if restore:
+            self._at = about["offset"]
+        if not self._read_only:
+            self._resize()
+            if self._take:
+                self._send(frames.message(frames.ACT, {"id": 1, "op": "take", "force": True}))
+        self._send(frames.read(self._at))
+        return about  # type: ignore[no-any-return]
+
+    def _send(self, data: bytes) -> None:
+        assert self._sock is not None
+        self._sock.sendall(data)
+
+    def _resize(self) -> None:
+        self._size = window_size(sys.stdout.fileno())
+        if not self._read_only:
+            self._send(frames.resize(*self._size))
+
+    def _loop(self, wake: int) -> str:
+        assert self._sock is not None
+        keyboard = sys.stdin.fileno()
+        poll = select.epoll()
+        poll.register(keyboard, select.EPOLLIN)
+        poll.register(wake, select.EPOLLIN)
+        poll.register(self._sock, select.EPOLLIN)
+        line = self._sock.fileno()
+        while True:
+            try:
+                events = poll.poll()
+            except InterruptedError:
+                continue
+            for fd, mask in events:
+                if fd == keyboard:
+                    ending = self._typed(keyboard, mask)
+                    if ending is not None:
+                        return ending
+                elif fd == line:
+                    ending = self._received()
+                    if ending is not None:
+                        return ending
+                elif fd == wake:
+                    os.read(wake, 64)
+                    if window_size(sys.stdout.fileno()) != self._size:
+                        self._resize()
+
+    def _typed(self, keyboard: int, mask: int) -> str | None:
+        try:
+            data = os.read(keyboard, _TYPED_BYTES)
+        except OSError:
+            data = b""
+        if not data:
+            return f"[the terminal is gone; {self.name} goes on]"
+        data, detach = self._keys.feed(data)
+        if data and not self._read_only:
+            self._seq += 1
+            self._send(frames.input_frame(self._seq, 0, data))
+        if detach:
+            return f"[detached from {self.name}; it goes on: hold attach {self.name}]"
+        return None
+
+    def _received(self) -> str | None:
+        assert self._sock is not None
+        data = self._sock.recv(_READ_BYTES)
+        if not data:
+            return self._lost_line()
+        out = bytearray()
+        ending = None
+        for kind, payload in self._decoder.feed(data):
+            if kind == frames.OUTPUT:
+                offset, _, chunk = frames.parse_output(payload)
+                self._at = offset + len(chunk)
+                out += chunk
+            elif kind == frames.RESULT:
+                self._refused(frames.parse_json(payload))
+            elif kind == frames.EVENT:
+                self._event(frames.parse_json(payload))
+            elif kind == frames.GAP:
+                self._at = frames.parse_pair(payload)[1]
+            elif kind == frames.END:
+                ending = self._over()
+        if out:
+            self._write(self._filter.strip(bytes(out)))
+        return ending
+
+    def _event(self, event: dict[str, Any]) -> None:
+        kind = event.get("event")
+        if kind in ("exit", "ended"):
+            self.exit = event["exit"]
+        elif kind == "controls":
+            self._told = None
+            if event["controls"]["holder"] is not None and not self._read_only:
+                self._resize()  # if it is us the window is ours to size; if not the keeper ignores it
+
+    def _refused(self, result: dict[str, Any]) -> None:
+        """Typing was refused: say who holds the controls, once, where the user looks anyway: the bell and the title."""
+        error = result.get("error")
+        if error and error["message"] != self._told:
+            self._told = error["message"]
+            text = f"{error['message']}; {error['hint'].replace('SESSION', self.name)}"
+            self._write(b"\a\x1b]2;" + output.safe(text).encode() + b"\a")
+
+    def _lost_line(self) -> str | None:
+        """The keeper's line closed without an END: the session is over, or the keeper died."""
+        return self._over()
+
+    def _over(self) -> str:
+        if self.exit is None:
+            try:
+                self.exit = self._host.call("status", session=self._session)["exit"]
+            except HoldfastError:
+                self.exit = None
+        return f"[{self.name} ended: {describe(self.exit)}]"
+
+    @staticmethod
+    def _write(data: bytes) -> None:
+        fd = sys.stdout.fileno()
+        while data:
+            try:
+                data = data[os.write(fd, data) :]
+            except BlockingIOError:
+                select.select([], [fd], [])
+
+
+def describe(ended: dict[str, Any] | None) -> str:
+    """How something ended, in words."""
+    if not ended or not ended.get("known"):
+        return "exit status unknown"
+    if ended["signal"]:
+        return f"killed by {ended['signal']}"
+    return f"exit code {ended['code']}"

@@ -1,0 +1,134 @@
+"""Run a command in a session's own shell; its output comes out here, its exit code is this command's.
+
+hold exec dev -- make test
+hold exec dev 'cd src && ls | wc -l'      one argument is shell source
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from ..client.sync import Host, Session, plain_text
+from ..model import ids
+from ..model.errors import HoldfastError
+from . import arguments, output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+_OUTPUT_MAX = 1 << 20  # with --json; a document is read whole, a stream is not
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.session(parser)
+    parser.add_argument(
+        "--timeout", type=float, metavar="S", help="return after so long; the command goes on"
+    )
+    parser.add_argument(
+        "--max-output", type=int, metavar="BYTES", help="keep head and tail of more than this"
+    )
+    parser.add_argument("--raw", action="store_true", help="the terminal's own bytes (CR LF line ends)")
+    parser.add_argument("--step", metavar="RUN:KEY", help="write the intent of this step first")
+    parser.add_argument("--effect", metavar="E", help="the step's effect")
+    parser.add_argument("cmd", nargs="*", metavar="CMD")
+    arguments.json_flag(parser)
+    arguments.why(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.step or args.effect:
+        raise HoldfastError("usage", "--step is not there yet", "leave it out")
+    if args.timeout is not None and args.timeout < 0:
+        raise HoldfastError("usage", "a timeout cannot be negative", "--timeout 30")
+    if args.max_output is not None and args.max_output < 0:
+        raise HoldfastError("usage", "--max-output cannot be negative", "--max-output 65536")
+    words = [*args.cmd, *(args.command_words or [])]
+    if not words:
+        raise HoldfastError("usage", "no command to run", "hold exec SESSION -- COMMAND")
+    host = Host()
+    return (
+        _json(host, args, words) if args.json or args.max_output is not None else _stream(host, args, words)
+    )
+
+
+def _json(host: Host, args: argparse.Namespace, words: list[str]) -> int:
+    session = Session(host, args.session, args.session)
+    limit = _OUTPUT_MAX if args.max_output is None else args.max_output
+    result = run_to_end(host, args.session, words, args.timeout, args.why)
+    raw, omitted = session.exec_output(result, limit)
+    if args.json:
+        output.print_json(document(result, raw, omitted))
+    else:
+        _print(raw, args.raw)
+    return exit_code(result, quiet=args.json, name=args.session, timed_out=args.timeout is not None)
+
+
+def run_to_end(
+    host: Host, session: str, words: list[str], timeout: float | None, why: str | None
+) -> dict[str, Any]:
+    """Until it ends, blocks or the time is up, also across the daemon's death."""
+    exec_id = ids.new("exe_")
+    began = time.monotonic()
+    try:
+        return host.call("exec", session=session, words=words, timeout=timeout, exec_id=exec_id, why=why)  # type: ignore[no-any-return]
+    except HoldfastError as e:
+        if "went away" not in e.message:
+            raise
+    left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
+    return host.call("exec_result", session=session, exec_id=exec_id, wait=True, timeout=left)  # type: ignore[no-any-return]
+
+
+def document(result: dict[str, Any], raw: bytes, omitted: int) -> dict[str, Any]:
+    """The contract's object."""
+    keys = ("exec_id", "state", "exit_code", "start", "end", "duration_ms", "cwd", "prompt")
+    return {**{k: result[k] for k in keys}, "output": plain_text(raw), "omitted_bytes": omitted}
+
+
+def _print(raw: bytes, as_is: bool) -> None:
+    data = raw if as_is or sys.stdout.isatty() else raw.replace(b"\r\n", b"\n")
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _stream(host: Host, args: argparse.Namespace, words: list[str]) -> int:
+    """Show the output as it comes, then return the command's own code."""
+    from .exec_stream import follow
+
+    began = time.monotonic()
+    exec_id = ids.new("exe_")
+    started = host.call(
+        "exec", session=args.session, words=words, exec_id=exec_id, start_only=True, why=args.why
+    )
+    left = None if args.timeout is None else max(0.0, args.timeout - (time.monotonic() - began))
+    try:
+        result = follow(host, args.session, started, left, raw=args.raw or sys.stdout.isatty())
+    except KeyboardInterrupt:
+        output.note(f"hold: the command goes on; hold exec-result {args.session} {exec_id}, or send Ctrl-C to it:"
+                    f" hold send {args.session} --key C-c")  # fmt: skip
+        raise
+    return exit_code(result, quiet=False, name=args.session, timed_out=args.timeout is not None)
+
+
+def exit_code(result: dict[str, Any], *, quiet: bool, name: str, timed_out: bool) -> int:
+    """The command's own code; 124 when the time was up; 1 when it waits for a person or its code is unknown."""
+    state = result["state"]
+    if state in ("exited", "shell_ended") and result["exit_code"] is not None:
+        return int(result["exit_code"])
+    if not quiet:
+        output.note(f"hold: {explain(result, name)}")
+    return 124 if state == "running" and timed_out else 1
+
+
+def explain(result: dict[str, Any], name: str) -> str:
+    later = f"hold exec-result {name} {result['exec_id']}"
+    return {
+        "running": f"still running; {later}",
+        "waiting_for_input": f"it waits for input ({result['prompt']!r}); answer with hold send {name}, then {later}",
+        "waiting_for_secret": f"it waits for a secret; answer with hold send {name} --secret --stdin, then {later}",
+        "full_screen": f"it shows a full-screen program; hold attach {name}, then {later}",
+        "shell_ended": "the shell ended and its exit status is unknown",
+        "exited": "it ended, and its exit status is unknown",
+    }[str(result["state"])]

@@ -1,0 +1,111 @@
+"""Showing an exec's output live: the bytes come from the keeper, the end comes from the host, both watched at once."""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+
+from ..client.io_sync import Wire
+from ..model.errors import HoldfastError, from_dict
+from ..term.queries import QueryFilter
+from ..wire import frames
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..client.sync import Host
+
+_READ_BYTES = 1 << 18
+_MARK = b"\x1b]7733;"  # our own marks follow the output; they are not part of it
+
+
+class _Printer:
+    """Output up to the end mark, with plain line ends unless raw."""
+
+    def __init__(self, raw: bool) -> None:
+        self._raw, self._filter, self._held = raw, QueryFilter(), b""
+        self.at = 0
+
+    def put(self, data: bytes, end: int | None) -> None:
+        """`end` is where the command's output ends, once that is known."""
+        data = self._held + data
+        begin = self.at - len(self._held)
+        self._held = b""
+        if end is not None:
+            data = data[: max(0, end - begin)]
+        else:
+            cut = data.find(_MARK)
+            if cut < 0:  # a mark or a CR LF may be cut in two by the chunk's end
+                cut = next((len(data) - n for n in range(min(len(_MARK), len(data)), 0, -1)
+                            if _MARK.startswith(data[-n:]) or data[-n:] == b"\r"), len(data))  # fmt: skip
+            data, self._held = data[:cut], data[cut:]
+        if not self._raw:
+            data = data.replace(b"\r\n", b"\n")
+        if data:
+            sys.stdout.buffer.write(self._filter.strip(data))
+            sys.stdout.buffer.flush()
+
+
+def follow(
+    host: Host, session: str, started: dict[str, Any], timeout: float | None, *, raw: bool
+) -> dict[str, Any]:
+    """Print from the begin mark on until the host says that the command ended, blocks, or the time is up."""
+    _, fd = host.call_fd("open", session=session, read_only=True, via="cli")
+    stream = socket.socket(fileno=fd)
+    printer, decoder = _Printer(raw), frames.Decoder()
+    start = started["start"] if started["start"] is not None else started["end"]
+    printer.at = start
+    stream.sendall(frames.read(start))
+    request = {
+        "op": "exec_result",
+        "session": session,
+        "exec_id": started["exec_id"],
+        "wait": True,
+        "timeout": timeout,
+    }
+    wire = Wire.connect(host.home, True)
+    wire.send(request)
+    result: dict[str, Any] | None = None
+    with stream:
+        while result is None or printer.at < result["end"]:
+            watched: list[Any] = [stream] if result is not None else [stream, wire.sock]
+            ready, _, _ = select.select(watched, [], [])
+            if result is None and wire.sock in ready:
+                wire, result = _answer(host, wire, request)
+                if result is not None:
+                    printer.put(b"", result["end"])
+                continue
+            data = stream.recv(_READ_BYTES)
+            if not data:
+                break
+            for kind, payload in decoder.feed(data):
+                if kind == frames.OUTPUT:
+                    offset, _, chunk = frames.parse_output(payload)
+                    printer.at = offset + len(chunk)
+                    printer.put(chunk, result["end"] if result else None)
+                elif kind in (frames.GAP, frames.END):
+                    printer.at = max(printer.at, frames.parse_pair(payload)[1] if kind == frames.GAP else 0)
+                    if kind == frames.END and result is not None:
+                        wire.close()
+                        return result
+    while result is None:
+        wire, result = _answer(host, wire, request)
+    wire.close()
+    return result
+
+
+def _answer(host: Host, wire: Wire, request: dict[str, Any]) -> tuple[Wire, dict[str, Any] | None]:
+    """The host's answer; asked again of the next daemon when this one died."""
+    try:
+        reply, _ = wire.receive()
+    except ConnectionError:
+        wire.close()
+        again = Wire.connect(host.home, True)
+        again.send(request)
+        return again, None
+    if "error" in reply:
+        error: HoldfastError = from_dict(reply["error"])  # type: ignore[arg-type]
+        raise error
+    return wire, reply["ok"]  # type: ignore[return-value]

@@ -1,0 +1,135 @@
+"""`hold`: find the command, load only its module, run it, and turn every failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..model.errors import HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+# name -> (module, what it does). Order is the order of `hold help`.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("run", "start a session and attach to it (-d: leave it in the background)"),
+    "ls": ("ls", "list the sessions"),
+    "top": ("top", "watch all sessions live"),
+    "status": ("status", "what is happening in a session, or on this host, right now"),
+    "attach": ("attach", "show a session's screen and go on live (detach: Ctrl-\\ then d)"),
+    "logs": ("logs", "print a session's output"),
+    "screen": ("screen", "print a session's rendered screen"),
+    "send": ("send", "type into a session"),
+    "exec": ("exec", "run a command in a session's own shell and return its exit code"),
+    "exec-result": ("exec_result", "how a command of a session stands or ended"),
+    "wait": ("wait", "wait for a session's exit, a prompt, a port, a text, silence"),
+    "ps": ("ps", "the processes of a session"),
+    "ports": ("ports", "listening ports, with session and pid"),
+    "files": ("files", "open files of a session, with offsets and locks"),
+    "kill": ("kill", "send a signal"),
+    "stop": ("stop", "end a session's whole process tree"),
+    "restart": ("restart", "start a session again as its next generation"),
+    "rm": ("rm", "forget an ended session"),
+    "rename": ("rename", "give a session another name"),
+    "who": ("who", "who holds the controls, and who is attached"),
+    "take": ("take", "take a session's controls"),
+    "release": ("release", "give a session's controls back"),
+    "replay": ("replay", "play a session's output again"),
+    "export": ("export", "write a session as an asciinema recording"),
+    "up": ("up", "start the host, and the sessions of holdfast.toml"),
+    "down": ("down", "stop the host; sessions go on"),
+    "doctor": ("doctor", "check this machine and this home"),
+    "service": ("service", "run the host under systemd"),
+    "prune": ("prune", "remove ended sessions"),
+    "backup": ("backup", "save the home to a file"),
+    "restore": ("restore", "bring a home back from a backup"),
+    "completion": ("completion", "completion for bash, zsh or fish"),
+    "demo": ("demo", "the acceptance story, each step really done"),
+}
+
+
+def parser_for(name: str) -> argparse.ArgumentParser:
+    """The parser of one command, with its module's arguments."""
+    import importlib
+
+    from .arguments import Parser
+
+    module_name, summary = COMMANDS[name]
+    module = importlib.import_module("." + module_name, __package__)
+    parser = Parser(prog=f"hold {name}", description=module.__doc__ or summary)
+    module.add_arguments(parser)
+    parser.set_defaults(_run=module.run)
+    return parser
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """Our own words, and what stands after `--` (the user's command, never parsed)."""
+    if "--" in words:
+        at = list(words).index("--")
+        return list(words[:at]), list(words[at + 1 :])
+    return list(words), None
+
+
+def usage() -> str:
+    width = max(map(len, COMMANDS))
+    lines = ["usage: hold COMMAND …", "", "commands:"]
+    lines += [f"  {name:<{width}}  {summary}" for name, (_, summary) in COMMANDS.items()]
+    lines += ["", "hold COMMAND --help tells more. Without sessions yet: hold run"]
+    return "\n".join(lines)
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("help", "-h", "--help"):
+        if len(words) > 1 and words[1] in COMMANDS:
+            parser_for(words[1]).print_help()
+        else:
+            print(usage())
+        return 0
+    if words[0] in ("-V", "--version", "version"):
+        from ..version import VERSION
+
+        print(f"holdfast {VERSION}")
+        return 0
+    name = words[0]
+    if name not in COMMANDS:
+        import difflib
+
+        close = difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean hold {close[0]}?" if close else "hold help lists the commands"
+        raise HoldfastError("usage", f"there is no command {name[:60]!r}", hint)
+    ours, command = _split(words[1:])
+    parser = parser_for(name)
+    # A command line may stand before or after our own options; what looks like an option needs `--` before it.
+    arguments = parser.parse_intermixed_args(ours) if name in ("run", "exec") else parser.parse_args(ours)
+    arguments.command_words = command
+    return int(arguments._run(arguments) or 0)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `hold` and `holdfast`."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    before = words[: words.index("--")] if "--" in words else words
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+        return code
+    except HoldfastError as e:
+        if "--json" in before:
+            import json
+
+            print(json.dumps({"error": e.as_dict()}))
+        else:
+            print(f"hold: {e.line()}", file=sys.stderr)
+        return e.exit_status
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader left (hold logs | head): not an error, and Python must not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""Start a session with this environment and attach to it; -d leaves it in the background.
+
+hold run                          your shell
+hold run -n web -d -- npm run dev
+hold run --pipes -- make          stdout and stderr apart, byte for byte
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from ..client.sync import Host, Session, start_request
+from ..model.errors import HoldfastError, invalid
+from . import arguments, output
+from .detach import DEFAULT, parse
+from .terminal import window_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "hold run [OPTION…] [--] [CMD ARG…]"
+    parser.add_argument("-n", "--name", help="a name for people; made from the program's otherwise")
+    parser.add_argument("-d", "--detach", action="store_true", help="leave it in the background")
+    parser.add_argument("--cwd", metavar="DIR", help="folder to start in (default: here)")
+    parser.add_argument("-e", "--env", metavar="K=V", action="append", default=[], help="one more variable")
+    parser.add_argument("--pipes", action="store_true", help="no terminal: stdout and stderr as byte streams")
+    parser.add_argument(
+        "--size", metavar="COLSxROWS", help="terminal size (default: this terminal's, or 80x24)"
+    )
+    parser.add_argument("--as", dest="acts_as", metavar="OPERATOR", help="the operator the session acts as")
+    parser.add_argument(
+        "--isolate", action="store_true", help="see only its own session's socket (bubblewrap)"
+    )
+    parser.add_argument("--restart", default="never", metavar="POLICY", help="never, on-failure or always")
+    parser.add_argument("--idle-ttl", metavar="DURATION", help="end it when idle so long: 30m, 2h")
+    parser.add_argument("--kernel", metavar="SPEC", help="hold a Jupyter kernel instead of a program")
+    parser.add_argument(
+        "--limit", metavar="pids=N|memory=SIZE", action="append", default=[], help="where cgroups allow"
+    )
+    parser.add_argument("--detach-keys", default=DEFAULT, metavar="KEYS")
+    parser.add_argument("cmd", nargs="*", metavar="CMD")
+    arguments.json_flag(parser)
+    arguments.why(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    for flag, what in (("isolate", "--isolate"), ("kernel", "--kernel")):
+        if getattr(args, flag):
+            raise HoldfastError("usage", f"{what} is not there yet", "leave it out")
+    command = [*args.cmd, *(args.command_words or [])]
+    keys = parse(args.detach_keys)
+    limits = parse_limits(args.limit)
+    interactive = sys.stdin.isatty() and sys.stdout.isatty() and not args.detach and not args.json
+    size = parse_size(args.size) if args.size else window_size(1) if interactive else None
+    request = start_request(
+        command or None, name=args.name, cwd=args.cwd, env=parse_env(args.env), pipes=args.pipes, size=size,
+        restart=args.restart, idle_ttl=args.idle_ttl, acts_as=args.acts_as, why=args.why,
+        pids_max=limits.get("pids"), memory_max=limits.get("memory"),
+    )  # fmt: skip
+    if args.acts_as:
+        raise HoldfastError(
+            "not_allowed", f"no operator {args.acts_as[:60]!r} is enrolled here", "leave --as out"
+        )
+    if interactive and os.environ.get("HOLDFAST_SESSION"):
+        raise HoldfastError(
+            "conflict",
+            "this terminal is a session already",
+            "start it detached (-d), or detach first (Ctrl-\\ d)",
+        )
+    host = Host()
+    made = host.call("run", brief=not (args.json or args.detach), **request)
+    if args.json:
+        output.print_json(made)
+        return 0
+    if args.detach:
+        print(f"{made['id']}\t{made['name']}" if not sys.stdout.isatty() else _started(made))
+        return 0
+    return _attach(host, made, keys) if interactive and not args.pipes else _stream(host, made)
+
+
+def _started(made: dict[str, Any]) -> str:
+    return f"{output.paint(made['name'], 'bold')} runs as {made['id']} (pid {made['pid']}); hold attach {made['name']}"
+
+
+def _attach(host: Host, made: dict[str, Any], keys: bytes) -> int:
+    from .attach import Attachment
+
+    client = Attachment(host, made["id"], read_only=False, take=False, keys=keys)
+    output.note(client.run())
+    return code_of(client.exit) if client.exit else 0
+
+
+def _stream(host: Host, made: dict[str, Any]) -> int:
+    """Without a terminal: pass stdin in and output through, and return the program's own code."""
+    from .stream import pass_through
+
+    try:
+        pass_through(host, made["id"])
+    except KeyboardInterrupt:
+        output.note(f"hold: {made['name']} goes on; hold attach {made['name']}, or hold stop {made['name']}")
+        raise
+    waited = Session(host, made["id"], made["name"]).wait_for("exit", None, None)
+    return code_of(waited["detail"]["exit"])
+
+
+def code_of(ended: dict[str, Any] | None) -> int:
+    """The exit code a shell would report for it."""
+    if not ended or not ended.get("known"):
+        return 1
+    if ended["signal"]:
+        import signal
+
+        return 128 + int(getattr(signal, ended["signal"]))
+    return int(ended["code"])
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,9})[xX](\d{1,9})", text)
+    if not found:
+        raise invalid(f"{text[:40]!r} is not a size", "write COLSxROWS, for example 80x24")
+    return int(found[1]), int(found[2])
+
+
+def parse_env(pairs: list[str]) -> dict[str, str]:
+    out = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise invalid(f"{pair[:40]!r} is not NAME=VALUE", "-e NAME=VALUE")
+        out[name] = value
+    return out
+
+
+def parse_limits(pairs: list[str]) -> dict[str, int]:
+    out = {}
+    for pair in pairs:
+        found = re.fullmatch(r"(pids|memory)=(\d+)([kKmMgG]?)", pair)
+        if not found:
+            raise invalid(f"{pair[:40]!r} is not a limit", "pids=500 or memory=512M")
+        out[found[1]] = int(found[2]) * _UNITS[found[3].lower()]
+    return out

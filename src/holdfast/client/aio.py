@@ -1,0 +1,440 @@
+"""The client: a host, its sessions, their channels. This file is the one source; sync.py is made from it.
+
+Run `python scripts/make_sync.py` after a change here (a test compares the two).
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+
+from ..model import ids
+from ..model.errors import HoldfastError, from_dict, invalid
+from ..model.home import Home, default_home
+from ..wire import frames
+from .io_async import AsyncLine, AsyncWire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from .types import Chunk, ExecResult, Port, Screen, SessionStatus, WaitResult
+
+    Json = dict[str, Any]
+
+# Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
+_REPEATABLE = frozenset({
+    "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
+})  # fmt: skip
+_STREAMS = {0: "terminal", 1: "stdout", 2: "stderr"}
+_OUTPUT_MAX = 1 << 20  # bytes of an exec's output returned unless asked otherwise: head and tail are kept
+
+
+class AsyncHost:
+    """A host, reached through its socket. Connections are made as needed and reused, one request at a time each."""
+
+    def __init__(
+        self, home: str | None = None, *, autostart: bool = True, operator: str | None = None
+    ) -> None:
+        self.home = Home(
+            os.path.abspath(home) if home else default_home(dict(os.environ), os.path.expanduser("~"))
+        )
+        self.autostart = autostart
+        self.operator = operator or os.environ.get("HOLDFAST_OPERATOR")
+        self._idle: list[AsyncWire] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    async def call(self, op: str, **request: object) -> Any:
+        """One operation by name; the reply's value. For what has no method of its own."""
+        value, fd = await self.call_fd(op, **request)
+        if fd >= 0:
+            os.close(fd)
+        return value
+
+    async def call_fd(self, op: str, **request: object) -> tuple[Any, int]:
+        """One operation whose reply may carry a descriptor (-1: none)."""
+        message: Json = {"op": op, **request}
+        if self.operator:
+            message["operator"] = self.operator
+        for attempt in (1, 2):
+            wire = await self._wire()
+            try:
+                await wire.send(message)
+                reply, fd = await wire.receive()
+            except ConnectionError:
+                wire.close()
+                if attempt == 2 or op not in _REPEATABLE:
+                    raise HoldfastError(
+                        "failed", f"the host went away during {op}", "look at hold status, then try again"
+                    ) from None
+                continue
+            except BaseException:
+                wire.close()
+                raise
+            self._idle.append(wire)
+            if "error" in reply:
+                raise from_dict(reply["error"])  # type: ignore[arg-type]
+            return reply["ok"], fd
+        raise AssertionError("unreachable")
+
+    async def _wire(self) -> AsyncWire:
+        while self._idle:
+            wire = self._idle.pop()
+            if not wire.stale():
+                return wire
+            wire.close()
+        return await AsyncWire.connect(self.home, self.autostart)
+
+    async def run(
+        self, command: Sequence[str] | None = None, *, name: str | None = None, cwd: str | None = None,
+        env: Mapping[str, str] | None = None, pipes: bool = False, size: tuple[int, int] | None = None,
+        restart: str = "never", idle_ttl: str | None = None, acts_as: str | None = None, why: str | None = None,
+        pids_max: int | None = None, memory_max: int | None = None,
+    ) -> AsyncSession:  # fmt: skip
+        """Start a session (by default the user's shell) with this process's environment, plus `env`."""
+        request = start_request(
+            command, name=name, cwd=cwd, env=env, pipes=pipes, size=size, restart=restart, idle_ttl=idle_ttl,
+            acts_as=acts_as, why=why, pids_max=pids_max, memory_max=memory_max,
+        )  # fmt: skip
+        made = await self.call("run", brief=True, **request)
+        return AsyncSession(self, made["id"], made["name"])
+
+    async def session(self, session: str) -> AsyncSession:
+        """A session by name, id or the beginning of its id."""
+        found = await self.call("status", session=session)
+        return AsyncSession(self, found["id"], found["name"])
+
+    async def sessions(self, *, all: bool = False) -> list[SessionStatus]:
+        """What is there; with `all` the ended ones too."""
+        from .types import SessionStatus
+
+        return _typed(await self.call("ls", all=all), list[SessionStatus])
+
+    async def ports(self, port: int | None = None) -> list[Port]:
+        """Listening ports of all sessions, each with its session and pid."""
+        from .types import Port
+
+        return _typed(await self.call("ports", port=port), list[Port])
+
+
+class AsyncSession:
+    """One session of a host. Holding this object holds nothing: the session lives on its own."""
+
+    def __init__(self, host: AsyncHost, id: str, name: str) -> None:
+        self.host, self.id, self.name = host, id, name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} {self.id}>"
+
+    async def status(self) -> SessionStatus:
+        """The authoritative answer, observed now."""
+        from .types import SessionStatus
+
+        return _typed(await self.host.call("status", session=self.id), SessionStatus)
+
+    async def screen(self) -> Screen:
+        """The rendered screen."""
+        from .types import Screen
+
+        return _typed(await self.host.call("screen", session=self.id), Screen)
+
+    async def send(
+        self, text: str | bytes = b"", *, enter: bool = False, keys: Sequence[str] = (), secret: bool = False,
+        eof: bool = False, why: str | None = None,
+    ) -> None:  # fmt: skip
+        """Type into the session; takes free controls for its duration."""
+        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text)
+        if keys:
+            from ..term.keys import encode
+
+            cursor = (await self.host.call("keys", session=self.id))["app_cursor"]
+            try:
+                data += b"".join(encode(k, app_cursor=cursor) for k in keys)
+            except ValueError as e:
+                raise invalid(str(e), "Enter, Tab, Escape, Up, F5, C-c, M-x …") from None
+        if enter:
+            data += b"\r"
+        payload = base64.b64encode(data).decode()
+        await self.host.call("send", session=self.id, data=payload, secret=secret, eof=eof, why=why)
+
+    async def exec(
+        self,
+        *command: str,
+        timeout: float | None = None,
+        max_output: int = _OUTPUT_MAX,
+        why: str | None = None,
+    ) -> ExecResult:
+        """Run a command in the session's shell: one argument is shell source, several are words."""
+        exec_id = ids.new("exe_")
+        deadline = None if timeout is None else time.monotonic() + timeout
+        try:
+            result = await self.host.call(
+                "exec", session=self.id, words=list(command), timeout=timeout, exec_id=exec_id, why=why
+            )
+        except HoldfastError as e:
+            if e.code != "failed" or "went away" not in e.message:
+                raise
+            # The daemon died under us. The command did not: its record says how it stands.
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            result = await self.host.call(
+                "exec_result", session=self.id, exec_id=exec_id, wait=True, timeout=left
+            )
+        return await self._exec_result(result, max_output)
+
+    async def exec_result(
+        self, exec_id: str, *, wait: bool = False, timeout: float | None = None, max_output: int = _OUTPUT_MAX
+    ) -> ExecResult:
+        """How a command stands that was started before; with `wait`, once it ends or blocks."""
+        result = await self.host.call(
+            "exec_result", session=self.id, exec_id=exec_id, wait=wait, timeout=timeout
+        )
+        return await self._exec_result(result, max_output)
+
+    async def _exec_result(self, result: Json, max_output: int) -> ExecResult:
+        from .types import ExecResult
+
+        raw, omitted = await self.exec_output(result, max_output)
+        return ExecResult(
+            exec_id=result["exec_id"], state=result["state"], exit_code=result["exit_code"],
+            output=plain_text(raw), raw=raw, start=result["start"], end=result["end"], omitted_bytes=omitted,
+            duration_ms=result["duration_ms"], cwd=result["cwd"], prompt=result["prompt"],
+        )  # fmt: skip
+
+    async def exec_output(self, result: Json, max_output: int) -> tuple[bytes, int]:
+        """The command's output, at most `max_output` bytes of it (head and tail), and how much was left out."""
+        start, end = result["start"], result["end"]
+        if start is None:
+            return b"", 0
+        if "raw" in result and end - start <= max_output:
+            return base64.b64decode(result["raw"]), int(result["gone"])
+        if end - start <= max_output:
+            ranges = [(start, end)]
+        else:
+            head = max_output // 2
+            ranges = [(start, start + head), (end - (max_output - head), end)]
+        parts = []
+        for a, b in ranges:
+            async for chunk in self.output(a, end=b):
+                parts.append(chunk.data)
+        raw = b"".join(parts)
+        return raw, end - start - len(raw)
+
+    async def wait(
+        self, *, exit: bool = False, input: bool = False, quiet: float | bool | None = None, port: int | None = None,
+        text: str | None = None, done: str | None = None, start: int | None = None, timeout: float | None = None,
+    ) -> WaitResult:  # fmt: skip
+        """Until one thing is true: the exit, a blocked read, silence, a port, a text (RE2), a command's end.
+
+        A timeout is an event too (`event == "timeout"`); go on from `offset`.
+        """
+        from .types import WaitResult
+
+        spec = wait_spec(exit=exit, input=input, quiet=quiet, port=port, text=text, done=done)
+        return _typed(await self.wait_for(spec, start, timeout), WaitResult)
+
+    async def wait_for(self, spec: str, start: int | None, timeout: float | None) -> Json:
+        """`wait` in the command line's words; survives a daemon that is replaced meanwhile."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            try:
+                answer: Json = await self.host.call(
+                    "wait", **{"session": self.id, "for": spec, "from": start, "timeout": left}
+                )
+                return answer
+            except HoldfastError as e:
+                if e.code != "failed" or "went away" not in e.message:
+                    raise
+
+    async def output(
+        self, start: int = 0, *, follow: bool = False, end: int | None = None
+    ) -> AsyncIterator[Chunk]:
+        """The output from an offset on, in order; with `follow` until the session ends.
+
+        Whatever dies in between (the keeper's line, the daemon), reading goes on at the same offset.
+        """
+        if start < 0 or (end is not None and end < start):
+            raise invalid(f"no output lies at offset {start if start < 0 else end}", "offsets begin at 0")
+        at, goal = start, end
+        while goal is None or at < goal:
+            channel = await self.open(read_only=True)
+            try:
+                if goal is None and not follow:
+                    goal = max(at, (await channel.welcome())["output"]["end"])
+                async for chunk in channel.read(at, goal):
+                    yield chunk
+                    at = chunk.end
+                if channel.complete:
+                    return
+            finally:
+                channel.close()
+
+    async def open(self, *, read_only: bool = False) -> AsyncChannel:
+        """A direct line to the session's keeper, for streams that must not pass through the daemon."""
+        _, fd = await self.host.call_fd("open", session=self.id, read_only=read_only, via="sdk")
+        return AsyncChannel(AsyncLine(fd))
+
+    async def kill(self, signal: str = "TERM", *, to: str | None = None, why: str | None = None) -> None:
+        """Signal it: KILL and TERM the whole tree, INT and QUIT the foreground job, others the main program."""
+        await self.host.call("kill", session=self.id, signal=signal, target=to, why=why)
+
+    async def stop(self, grace: float | None = None, *, why: str | None = None) -> None:
+        """End the whole tree: TERM, then KILL after `grace` seconds; returns when none is left."""
+        await self.host.call("stop", session=self.id, grace_s=grace, why=why)
+
+    async def restart(self) -> None:
+        """A new generation from the same recipe; offsets go on."""
+        await self.host.call("restart", session=self.id)
+
+    async def rename(self, name: str) -> None:
+        self.name = (await self.host.call("rename", session=self.id, name=name))["name"]
+
+    async def remove(self) -> None:
+        """Forget an ended session, its output too."""
+        await self.host.call("rm", session=self.id)
+
+    async def resize(self, cols: int, rows: int) -> None:
+        await self.host.call("resize", session=self.id, size=[cols, rows])
+
+
+class AsyncChannel:
+    """A stream of frames with a keeper (or with an ended session's log)."""
+
+    def __init__(self, line: AsyncLine) -> None:
+        self._line, self._decoder = line, frames.Decoder()
+        self._frames: list[tuple[int, bytes]] = []
+        self._seq = 0
+        self.complete = False  # the asked range was delivered to its end
+
+    async def welcome(self) -> Json:
+        while True:
+            kind, payload = await self._next()
+            if kind == frames.WELCOME:
+                return frames.parse_json(payload)
+
+    async def _next(self) -> tuple[int, bytes]:
+        while not self._frames:
+            data = await self._line.receive()
+            if not data:
+                return frames.END, b""
+            self._frames = self._decoder.feed(data)
+        return self._frames.pop(0)
+
+    async def read(self, start: int, end: int | None) -> AsyncIterator[Chunk]:
+        from .types import Chunk
+
+        await self._line.send(frames.read(start, frames.FOREVER if end is None else end))
+        while True:
+            kind, payload = await self._next()
+            if kind == frames.OUTPUT:
+                offset, stream, data = frames.parse_output(payload)
+                yield Chunk(offset, data, _STREAMS.get(stream, "terminal"))
+            elif kind == frames.GAP:
+                a, b = frames.parse_pair(payload)
+                yield Chunk(a, b"", gap=(a, b))
+            elif kind == frames.END:
+                self.complete = bool(payload)
+                return
+
+    async def send(self, data: bytes, epoch: int = 0) -> int:
+        """Type; returns the epoch under which it was accepted."""
+        self._seq += 1
+        await self._line.send(frames.input_frame(self._seq, epoch, data))
+        while True:
+            kind, payload = await self._next()
+            if kind == frames.ACK:
+                return frames.parse_pair(payload)[1]
+            if kind == frames.RESULT:
+                raise from_dict(frames.parse_json(payload)["error"])  # type: ignore[arg-type]
+            if kind == frames.END:
+                raise HoldfastError("conflict", "the session has ended", "hold restart")
+
+    def close(self) -> None:
+        self._line.close()
+
+
+async def aconnect(
+    home: str | None = None, *, autostart: bool = True, operator: str | None = None
+) -> AsyncHost:
+    """Connect to this machine's host, starting it if need be."""
+    host = AsyncHost(home, autostart=autostart, operator=operator)
+    await host.call("ping")
+    return host
+
+
+def start_request(
+    command: Sequence[str] | None, *, name: str | None, cwd: str | None, env: Mapping[str, str] | None, pipes: bool,
+    size: tuple[int, int] | None, restart: str, idle_ttl: str | None, acts_as: str | None, why: str | None,
+    pids_max: int | None, memory_max: int | None,
+) -> Json:  # fmt: skip
+    """What the host needs to start something as if this process had: environment, folder, limits, umask."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return {
+        "request": ids.new("req_"), "command": list(command) if command else None, "name": name,
+        "cwd": os.path.abspath(cwd or os.getcwd()), "env": {**os.environ, **(env or {})}, "pipes": pipes,
+        "size": list(size) if size else None, "restart": restart, "idle_ttl": idle_ttl, "acts_as": acts_as,
+        "why": why, "umask": umask, "rlimits": own_limits(),
+        "limits": {"pids": pids_max, "memory": memory_max},
+    }  # fmt: skip
+
+
+def own_limits() -> dict[str, tuple[int, int]]:
+    import resource
+
+    names = (
+        "RLIMIT_NOFILE",
+        "RLIMIT_CORE",
+        "RLIMIT_FSIZE",
+        "RLIMIT_STACK",
+        "RLIMIT_NPROC",
+        "RLIMIT_CPU",
+        "RLIMIT_AS",
+    )
+    return {n: resource.getrlimit(getattr(resource, n)) for n in names}
+
+
+def wait_spec(
+    *,
+    exit: bool,
+    input: bool,
+    quiet: float | bool | None,
+    port: int | None,
+    text: str | None,
+    done: str | None,
+) -> str:
+    chosen = []
+    if exit:
+        chosen.append("exit")
+    if input:
+        chosen.append("input")
+    if quiet is not None and quiet is not False:
+        chosen.append("quiet" if quiet is True else f"quiet={quiet:g}")
+    chosen += [f"{k}={v}" for k, v in (("port", port), ("text", text), ("done", done)) if v is not None]
+    if len(chosen) != 1:
+        raise invalid("wait for exactly one thing", "exit, input, quiet, port, text or done")
+    return chosen[0]
+
+
+def plain_text(raw: bytes) -> str:
+    """A terminal's bytes as text: its line ends are the terminal's doing, not the program's."""
+    return raw.replace(b"\r\n", b"\n").decode("utf-8", "replace")
+
+
+def _typed(value: object, kind: Any) -> Any:
+    import msgspec
+
+    return msgspec.convert(value, kind)

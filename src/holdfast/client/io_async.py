@@ -1,0 +1,107 @@
+"""asyncio sockets for the async client: the same two classes as io_sync, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+
+from ..model.errors import HoldfastError
+from ..model.home import Home
+from ..wire import requests
+from .io_sync import _CONNECT_PAUSE_S, _CONNECT_TRIES, _RECV_BYTES, connect_socket
+from .launch import start_host
+
+
+class AsyncWire:
+    """One connection to the host: a request out, a reply and perhaps a descriptor back."""
+
+    __slots__ = ("_decoder", "sock")
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.sock = sock
+        self._decoder = requests.Decoder()
+
+    @classmethod
+    async def connect(cls, home: Home, autostart: bool) -> AsyncWire:
+        started = False
+        for _ in range(_CONNECT_TRIES):
+            try:
+                return cls(connect_socket(home))
+            except (FileNotFoundError, ConnectionRefusedError):
+                if not autostart:
+                    break
+                if not started:
+                    await asyncio.to_thread(start_host, home)
+                    started = True
+                else:
+                    await asyncio.sleep(_CONNECT_PAUSE_S)
+            except OSError as e:
+                raise HoldfastError("failed", f"cannot reach the host: {e.strerror}", "hold doctor") from None
+        raise HoldfastError("not_found", "no host is running here", "hold up starts it")
+
+    def stale(self) -> bool:
+        """Whether the host closed its end while this connection was resting."""
+        try:
+            return self.sock.recv(1, socket.MSG_PEEK) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    async def send(self, request: dict[str, object]) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.sock, requests.encode(request))
+
+    async def receive(self) -> tuple[dict[str, object], int]:
+        """The reply and its descriptor (-1: none)."""
+        received = -1
+        while True:
+            try:
+                data, fds, _, _ = socket.recv_fds(self.sock, _RECV_BYTES, 1)
+            except BlockingIOError:
+                await _readable(self.sock)
+                continue
+            if fds:
+                received = fds[0]
+                os.set_inheritable(received, False)
+            if not data:
+                raise ConnectionResetError("the host closed the connection")
+            replies = self._decoder.feed(data)
+            if replies:
+                return replies[0], received
+
+    def close(self) -> None:
+        self.sock.close()
+
+
+class AsyncLine:
+    """A channel's bytes: the descriptor that the host passed on."""
+
+    __slots__ = ("sock",)
+
+    def __init__(self, fd: int) -> None:
+        self.sock = socket.socket(fileno=fd)
+        self.sock.setblocking(False)
+
+    async def send(self, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.sock, data)
+
+    async def receive(self) -> bytes:
+        try:
+            return await asyncio.get_running_loop().sock_recv(self.sock, _RECV_BYTES)
+        except ConnectionError:
+            return b""
+
+    def close(self) -> None:
+        self.sock.close()
+
+
+async def _readable(sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(sock, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(sock)

@@ -1,0 +1,110 @@
+"""Blocking sockets for the sync client. Its twin for asyncio is io_async; the client's logic knows neither."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+from ..model.errors import HoldfastError
+from ..model.home import Home
+from ..wire import requests
+from ..wire.sockets import reachable
+from .launch import start_host
+
+_RECV_BYTES = 1 << 18
+_CONNECT_TRIES = 50  # a daemon that is just being replaced is back within a second
+_CONNECT_PAUSE_S = 0.02
+
+
+def connect_socket(home: Home) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    folder = -1
+    try:
+        address, folder = reachable(home.socket)
+        sock.connect(address)
+    except BaseException:
+        sock.close()
+        raise
+    finally:
+        if folder >= 0:
+            os.close(folder)
+    return sock
+
+
+class Wire:
+    """One connection to the host: a request out, a reply and perhaps a descriptor back."""
+
+    __slots__ = ("_decoder", "sock")
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self._decoder = requests.Decoder()
+
+    @classmethod
+    def connect(cls, home: Home, autostart: bool) -> Wire:
+        started = False
+        for _ in range(_CONNECT_TRIES):
+            try:
+                return cls(connect_socket(home))
+            except (FileNotFoundError, ConnectionRefusedError):
+                if not autostart:
+                    break
+                if not started:
+                    start_host(home)
+                    started = True
+                else:
+                    time.sleep(_CONNECT_PAUSE_S)
+            except OSError as e:
+                raise HoldfastError("failed", f"cannot reach the host: {e.strerror}", "hold doctor") from None
+        raise HoldfastError("not_found", "no host is running here", "hold up starts it")
+
+    def stale(self) -> bool:
+        """Whether the host closed its end while this connection was resting."""
+        try:
+            return self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def send(self, request: dict[str, object]) -> None:
+        self.sock.sendall(requests.encode(request))
+
+    def receive(self) -> tuple[dict[str, object], int]:
+        """The reply and its descriptor (-1: none)."""
+        received = -1
+        while True:
+            data, fds, _, _ = socket.recv_fds(self.sock, _RECV_BYTES, 1)
+            if fds:
+                received = fds[0]
+                os.set_inheritable(received, False)
+            if not data:
+                raise ConnectionResetError("the host closed the connection")
+            replies = self._decoder.feed(data)
+            if replies:
+                return replies[0], received
+
+    def close(self) -> None:
+        self.sock.close()
+
+
+class Line:
+    """A channel's bytes: the descriptor that the host passed on."""
+
+    __slots__ = ("sock",)
+
+    def __init__(self, fd: int) -> None:
+        self.sock = socket.socket(fileno=fd)
+
+    def send(self, data: bytes) -> None:
+        self.sock.sendall(data)
+
+    def receive(self) -> bytes:
+        try:
+            return self.sock.recv(_RECV_BYTES)
+        except ConnectionError:
+            return b""
+
+    def close(self) -> None:
+        self.sock.close()

@@ -1,0 +1,55 @@
+"""Starting the host daemon on first use, detached from whoever needed it first."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from ..model.errors import HoldfastError
+from ..model.home import Home
+
+_ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "host", "__main__.py")
+# The daemon outlives this client: it gets what it needs to find its files and programs, and nothing of the session.
+_KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "TMPDIR",
+         "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "DBUS_SESSION_BUS_ADDRESS")  # fmt: skip
+
+
+def start_host(home: Home) -> None:
+    """Start the daemon and return when it serves (or when another one does). Raises with its own words if not."""
+    try:
+        os.makedirs(home.path, mode=0o700, exist_ok=True)
+        if not os.access(home.path, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as e:
+        raise HoldfastError(
+            "failed", f"cannot write to {home.path}: {e.strerror}", "set HOLDFAST_HOME to a folder of yours"
+        ) from None
+    ready, theirs = os.pipe()
+    os.set_inheritable(theirs, True)
+    env = {k: v for k, v in os.environ.items() if k in _KEPT}
+    env["HOLDFAST_HOME"] = home.path
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", _ENTRY, home.path, str(theirs)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            cwd="/", env=env, start_new_session=True, pass_fds=[theirs],
+        )  # fmt: skip
+    except OSError as e:
+        os.close(ready)
+        raise HoldfastError("failed", f"the host cannot be started: {e.strerror}", "hold doctor") from None
+    finally:
+        os.close(theirs)
+    try:
+        if os.read(ready, 16):
+            return
+    finally:
+        os.close(ready)
+        assert process.stderr is not None
+        if process.poll() is None:
+            process.returncode = 0  # it serves: not ours to wait for any more
+        process.stderr.close() if process.returncode == 0 else None
+    words = process.stderr.read().decode("utf-8", "replace").strip() if not process.stderr.closed else ""
+    if process.wait() != 0:
+        last = words.splitlines()[-1] if words else "it ended at once"
+        raise HoldfastError("failed", f"the host did not start: {last[:300]}", f"see {home.log}")

@@ -1,0 +1,1 @@
+"""The host daemon: finds and starts keepers, observes, arbitrates, serves every client."""

@@ -1,0 +1,140 @@
+"""The daemon's life: one per home, adopt, serve, leave. Killing it at any point costs nothing but answers."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import signal
+import time
+from typing import Any
+
+from ..model import ids
+from ..model.errors import HoldfastError
+from ..model.home import Home
+from ..model.times import rfc3339
+from ..system import kernel
+from ..system.files import read_json, write_json
+from ..version import VERSION
+from .operations import Operations
+from .policy import Policies
+from .registry import Registry
+from .screens import Screens
+from .server import Server, listen
+from .session import Session
+from .zygote import Zygote
+
+Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
+
+
+def take_lock(home: Home) -> int:
+    """The lock of the home, held for the daemon's life; -1 when another daemon has it."""
+    fd = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return -1
+    return fd
+
+
+class Daemon:
+    """Everything the host is made of, wired together."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.started_at = time.time()
+        self.identity = self._identity()
+        self.zygote = Zygote(home.roles)
+        self.registry = Registry(home, self.zygote, self._heard)
+        self.registry.operator = self.identity["operator"]
+        self.screens = Screens()
+        self.policies = Policies(self.registry, self.identity["operator"])
+        self.operations = Operations(self)
+        self.stopped = asyncio.Event()
+
+    def _identity(self) -> Json:
+        """The host's id and its first human, the OS user, made on first use and kept."""
+        kept = read_json(self.home.host_file)
+        if kept and "id" in kept and "operator" in kept:
+            return kept
+        import pwd
+
+        try:
+            user = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            user = str(os.getuid())
+        made: Json = {
+            "id": ids.new("hst_"),
+            "operator": {"operator": ids.new("op_"), "kind": "human", "name": user},
+        }
+        write_json(self.home.host_file, made)
+        return made
+
+    def about(self) -> Json:
+        return {
+            "id": self.identity["id"], "pid": os.getpid(), "version": VERSION,
+            "started_at": rfc3339(self.started_at), "zygote_pid": self.zygote.pid, "home": self.home.path,
+        }  # fmt: skip
+
+    def _heard(self, session: Session, event: Json) -> None:
+        self.screens.heard(session, event)
+        self.operations.heard(session, event)
+        self.policies.heard(session, event)
+
+    async def run(self, ready_fd: int) -> None:
+        self._clean_roles()
+        registration = kernel.register(self.home.roles)
+        await asyncio.gather(self.zygote.start(), self.registry.adopt_all())
+        server = Server(listen(self.home.socket), self.operations.handle)
+        write_json(self.home.running_file, self.about(), durable=False)
+        serving = asyncio.create_task(server.serve())
+        self.policies.begin()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stopped.set)
+        if ready_fd >= 0:
+            os.write(ready_fd, b"ready")
+            os.close(ready_fd)
+        log.info("host %s ready, %d sessions", self.identity["id"], len(self.registry.sessions))
+        await self.stopped.wait()
+        await asyncio.sleep(0)  # lets the answer to `down` go out first
+        os.unlink(self.home.socket)
+        server.close()
+        serving.cancel()
+        self.policies.close()
+        self.screens.close()
+        self.zygote.stop()
+        for path in (registration, self.home.running_file):
+            if os.path.exists(path):
+                os.unlink(path)
+
+    def _clean_roles(self) -> None:
+        for pid, started in kernel.registered(self.home.roles).items():
+            if kernel.start_time(pid) != started:
+                os.unlink(os.path.join(self.home.roles, f"{pid}.{started}"))
+
+
+def main(home: Home, ready_fd: int) -> int:
+    """Run until told to stop. 0 also when a daemon was there already: the caller gets what it wanted."""
+    try:
+        os.makedirs(home.path, mode=0o700, exist_ok=True)
+        lock = take_lock(home)
+    except OSError as e:
+        raise HoldfastError(
+            "failed", f"cannot use {home.path}: {e.strerror}", "set HOLDFAST_HOME to a folder you may write"
+        ) from None
+    if lock < 0:
+        return 0
+    logging.basicConfig(filename=home.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    os.chmod(home.log, 0o600)
+    kernel.set_name("hold-host")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    async def run() -> None:
+        await Daemon(home).run(ready_fd)
+
+    asyncio.run(run())
+    return 0

@@ -1,0 +1,1 @@
+"""What the kernel says about a session's processes: their state, files, ports and connections."""

@@ -1,0 +1,161 @@
+"""Restarting and idle reaping: pure decisions first, then the one task per session that carries them out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+from ..model.errors import HoldfastError
+from .observe import net, proc
+from .registry import Registry
+from .session import Session
+
+Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
+
+_BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.5, 60.0  # doubled at each failure in a row
+_SETTLED_S = 10.0  # who ran so long starts again from the first delay
+_LEFTOVER_GRACE_S = (
+    5.0  # what a restarting program left behind gets this long before its port is needed again
+)
+_WARN_MAX_S = 60.0  # the warning comes a minute before the end, or a quarter of a short time
+
+
+def restart_delay(policy: str, exit_record: Json, ran_s: float, failures: int) -> float | None:
+    """Seconds until the next generation, or None for never. An unknown ending counts as a failure."""
+    failed = not exit_record["known"] or exit_record["code"] != 0
+    if policy == "never" or (policy == "on-failure" and not failed):
+        return None
+    if ran_s >= _SETTLED_S:
+        failures = 0
+    return float(min(_BACKOFF_FIRST_S * 2 ** min(failures, 16), _BACKOFF_MAX_S))
+
+
+def warn_before_s(ttl_s: float) -> float:
+    return float(min(_WARN_MAX_S, ttl_s / 4))
+
+
+def idle_since(sample: Json, activity_kind: str, listening: bool, moved_at: float) -> float | None:
+    """Since when the session is idle, or None: attached to, listening, working or not at a shell's prompt."""
+    if sample["attached"] or listening or activity_kind != "at_prompt":
+        return None
+    return float(max(sample["input_at"], sample["output_at"], moved_at))
+
+
+class Policies:
+    """Timers for the sessions that asked for them; with none, nothing runs."""
+
+    def __init__(self, registry: Registry, actor: Json) -> None:
+        self._registry, self._actor = registry, actor
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self.observe: Any = None  # set by the operations: (session) -> (sample, activity)
+
+    def begin(self) -> None:
+        """Apply the policies to what was found: the dead that should live, the idle that should not."""
+        for session in list(self._registry.sessions.values()):
+            if session.live:
+                self.watch(session)
+            else:
+                self._consider_restart(session)
+
+    def heard(self, session: Session, event: Json) -> None:
+        kind = event.get("event")
+        if (
+            kind == "exit"
+            and session.manifest["restart"] != "never"
+            and not session.state_file.get("stopped")
+        ):
+            self._run(session, "leftovers", self._end_leftovers(session))
+        elif kind == "gone":
+            self._cancel(session, "idle")
+            self._consider_restart(session)
+
+    def watch(self, session: Session) -> None:
+        if session.manifest["idle_ttl_s"]:
+            self._run(session, "idle", self._reap_when_idle(session))
+
+    def _run(self, session: Session, what: str, work: Any) -> None:
+        self._cancel(session, what)
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[session.id, what] = task
+        task.add_done_callback(
+            lambda t: None if t.cancelled() else t.exception() and log.error("%r", t.exception())
+        )
+
+    def _cancel(self, session: Session, what: str) -> None:
+        task = self._tasks.pop((session.id, what), None)
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+
+    def cancel_restart(self, session: Session) -> None:
+        self._cancel(session, "restart")
+        session.remember(restart_at=None)
+
+    # -- restart
+
+    def _consider_restart(self, session: Session) -> None:
+        if session.state_file.get("stopped") or session.state_file.get("reaped") or session.exit is None:
+            return
+        ran = (session.exit.get("at") or time.time()) - session.manifest["started_at"]
+        failures = int(session.state_file.get("failures") or 0)
+        delay = restart_delay(session.manifest["restart"], session.exit, ran, failures)
+        if delay is None:
+            return
+        failures = 1 if ran >= _SETTLED_S else failures + 1
+        session.remember(failures=failures, restart_at=time.time() + delay)
+        self._run(session, "restart", self._restart(session, delay))
+
+    async def _restart(self, session: Session, delay: float) -> None:
+        await asyncio.sleep(delay)
+        session.remember(restart_at=None)
+        try:
+            await self._registry.restart(session, self._actor)
+            self.watch(session)
+            log.info("%s restarted as generation %s", session.name, session.manifest["generation"])
+        except HoldfastError as e:
+            log.warning("%s was not restarted: %s", session.name, e.line())
+
+    async def _end_leftovers(self, session: Session) -> None:
+        if session.link is not None:
+            try:
+                await session.link.act("stop", grace_s=_LEFTOVER_GRACE_S, **{"as": self._actor})
+            except HoldfastError:
+                pass  # it ended by itself meanwhile
+
+    # -- idle
+
+    async def _reap_when_idle(self, session: Session) -> None:
+        ttl = float(session.manifest["idle_ttl_s"])
+        cpu, moved_at = -1.0, time.time()
+        while session.link is not None:
+            try:
+                sample, activity = await self.observe(session)
+            except HoldfastError:
+                return
+            now = time.time()
+            spent = sum(p["cpu_s"] for p in proc.processes(sample["members"]))
+            if spent != cpu:
+                cpu, moved_at = spent, now
+            since = idle_since(sample, activity.kind, bool(net.ports(sample["members"])), moved_at)
+            if since is None or now - since < ttl - warn_before_s(ttl):
+                if session.state_file.get("reap_at"):
+                    session.remember(reap_at=None)
+                due = (since or now) + ttl - warn_before_s(ttl)
+            elif now - since < ttl:
+                if not session.state_file.get("reap_at"):
+                    session.remember(reap_at=since + ttl)
+                    log.warning("%s is idle and will be reaped in %.0f s", session.name, since + ttl - now)
+                    session.touch()
+                due = since + ttl
+            else:
+                session.remember(reaped=True, reap_at=None)
+                log.warning("%s was idle for %.0f s and is reaped", session.name, now - since)
+                await session.link.act("stop", grace_s=_LEFTOVER_GRACE_S, **{"as": self._actor})
+                return
+            await asyncio.sleep(max(0.05, due - time.time()))
+
+    def close(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()

@@ -1,0 +1,144 @@
+"""From a request to start something to a manifest: every bad input gets its one line here. Pure but for the id."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from ..model import ids, limits
+from ..model.errors import invalid
+
+Json = dict[str, Any]
+
+RESTART = ("never", "on-failure", "always")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_UNIT_S = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_IDLE_TTL_MIN_S = 1.0  # below it a session would be reaped before anybody could attach
+
+
+def duration_s(text: str) -> float:
+    """`90`, `30s`, `5m`, `2h`, `1d` or a sum of them, in seconds."""
+    total, at = 0.0, 0
+    while at < len(text) and (part := _DURATION.match(text, at)):
+        total += float(part[1]) * _UNIT_S[part[2]]
+        at = part.end()
+    if not text or at != len(text):
+        raise invalid(f"{text[:40]!r} is not a duration", "write 90s, 30m, 2h or 1d")
+    return total
+
+
+def size(value: object) -> tuple[int, int]:
+    try:
+        cols, rows = (int(v) for v in value)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise invalid(f"{value!r} is not a terminal size", "write COLSxROWS, for example 80x24") from None
+    if not (1 <= cols <= limits.COLS_MAX and 1 <= rows <= limits.ROWS_MAX):
+        raise invalid(
+            f"a terminal of {cols}x{rows} is not possible", f"use 1x1 to {limits.COLS_MAX}x{limits.ROWS_MAX}"
+        )
+    return cols, rows
+
+
+def free_name(command: list[str], taken: Iterable[str]) -> str:
+    """A name from the program's, with a number where it is taken."""
+    base = re.sub(r"[^A-Za-z0-9._+@-]", "", os.path.basename(command[0])).lstrip(".-+")[:40] or "session"
+    known = set(taken)
+    if base not in known and not base.startswith(ids.PREFIXES):
+        return base
+    n = 2
+    while f"{base}-{n}" in known:
+        n += 1
+    return f"{base}-{n}"
+
+
+def check_command(command: object, env: dict[str, str]) -> list[str]:
+    if command is None or command == []:
+        return [env.get("SHELL") or "/bin/sh"]
+    if not isinstance(command, list) or not all(isinstance(c, str) for c in command):
+        raise invalid("a command is a list of words", "hold run -- PROGRAM ARG…")
+    if not command[0]:
+        raise invalid("the program's name is empty", "hold run -- PROGRAM ARG…")
+    if any("\0" in c for c in command):
+        raise invalid("an argument cannot contain a NUL byte", "pass it through a file or a pipe")
+    return command
+
+
+def check_env(env: object) -> dict[str, str]:
+    if not isinstance(env, dict):
+        raise invalid("an environment is a table of names and values", "-e NAME=VALUE")
+    for key, value in env.items():
+        if not key or "=" in key or "\0" in key or "\0" in str(value):
+            raise invalid(f"{key[:40]!r} cannot be an environment variable", "-e NAME=VALUE")
+    return {str(k): str(v) for k, v in env.items()}
+
+
+def session_environment(
+    env: dict[str, str], session_id: str, links: str, kind: str, home: str
+) -> dict[str, str]:
+    """The starter's environment, with the few names that must follow the session instead of the starter."""
+    out = dict(env)
+    out.pop("HOLDFAST_SESSION", None)
+    out["HOLDFAST_SESSION"] = session_id
+    out["HOLDFAST_HOME"] = home
+    if kind == "terminal":
+        out["TERM"] = "xterm-256color"  # the terminal is our emulator, whatever the starter sits at
+        out["COLORTERM"] = "truecolor"
+        for name in (
+            "TERM_PROGRAM",
+            "TERM_PROGRAM_VERSION",
+            "TMUX",
+            "TMUX_PANE",
+            "STY",
+            "WINDOW",
+            "LINES",
+            "COLUMNS",
+        ):
+            out.pop(name, None)
+        out["SSH_AUTH_SOCK"] = os.path.join(links, "ssh-agent")
+        if re.fullmatch(r":\d+(\.\d+)?", env.get("DISPLAY", "")):
+            out["DISPLAY"] = os.path.join(links, "display")
+    return out
+
+
+def manifest(
+    request: Json,
+    session_id: str,
+    taken: Iterable[str],
+    links: str,
+    actor: Json,
+    home: str,
+    boot: str,
+    now: float,
+) -> Json:
+    """The whole description of a new session; raises for whatever cannot be."""
+    env = check_env(request.get("env", {}))
+    command = check_command(request.get("command"), env)
+    kind = "pipes" if request.get("pipes") else "terminal"
+    taken = set(taken)
+    name = request.get("name")
+    name = ids.check_name(str(name)) if name is not None else free_name(command, taken)
+    cwd = str(request.get("cwd") or "/")
+    if not os.path.isabs(cwd):
+        raise invalid(f"{cwd[:200]!r} is not an absolute folder", "--cwd DIR")
+    restart = str(request.get("restart") or "never")
+    if restart not in RESTART:
+        raise invalid(f"{restart[:40]!r} is not a restart policy", "never, on-failure or always")
+    idle = request.get("idle_ttl")
+    idle_s = duration_s(str(idle)) if idle is not None else None
+    if idle_s is not None and idle_s < _IDLE_TTL_MIN_S:
+        raise invalid(f"an idle time of {idle_s:g} s is too short", f"at least {_IDLE_TTL_MIN_S:g} s")
+    own_limits = request.get("limits") or {}
+    return {
+        "v": 1, "id": session_id, "request": request.get("request") or ids.new("req_"), "name": name,
+        "kind": kind, "generation": 1, "command": command, "cwd": cwd,
+        "env": session_environment(env, session_id, links, kind, home),
+        "size": list(size(request.get("size") or limits.SIZE_DEFAULT)),
+        "restart": restart, "idle_ttl_s": idle_s,
+        "limits": {"pids": int(own_limits.get("pids") or limits.PIDS_MAX), "memory": int(own_limits.get("memory") or 0)},
+        "rlimits": request.get("rlimits") or {}, "umask": int(request.get("umask", 0o022)),
+        "created_at": now, "started_at": now, "started_by": actor["operator"],
+        "acts_as": request.get("acts_as") or actor["operator"],
+        "token": ids.new("", 26), "boot": boot, "why": request.get("why"), "recipe": request.get("recipe"),
+    }  # fmt: skip

@@ -1,0 +1,267 @@
+"""All sessions of this host: started, adopted, restarted, removed. The only place that makes or drops one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..log.layout import end_on_disk
+from ..model import ids, limits
+from ..model.errors import HoldfastError, invalid
+from ..model.home import Home
+from ..system.files import read_json, write_json
+from . import recipe
+from .link import KeeperLink, dial
+from .session import Session, keeper_alive
+from .zygote import Zygote
+
+Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
+
+_CUT_JUMP = 1 << 32  # after a power loss the next offsets begin past anything that can have been seen
+
+
+class Registry:
+    """Sessions by id. `on_event(session, event)` hears of everything a keeper tells, and of its death."""
+
+    def __init__(self, home: Home, zygote: Zygote, on_event: Callable[[Session, Json], None]) -> None:
+        self.home, self._zygote, self._on_event = home, zygote, on_event
+        self.sessions: dict[str, Session] = {}
+        self._by_request: dict[str, asyncio.Task[Session]] = {}
+        self.operator: Json = {}
+
+    def find(self, wanted: str) -> Session:
+        return self.sessions[ids.resolve(wanted, {s.id: s.name for s in self.sessions.values()})]
+
+    def names(self, *, live: bool = False) -> set[str]:
+        return {s.name for s in self.sessions.values() if s.live or not live}
+
+    def _hello(self, session: Session) -> Json:
+        return {"v": 1, "token": session.manifest["token"], "role": "host", "via": "host", **self.operator}
+
+    # -- adopting --------------------------------------------------------------------------------------------
+
+    async def adopt_all(self) -> None:
+        """Find every session on disk, connect to the living keepers, and be truthful about the dead."""
+        os.makedirs(self.home.sessions, mode=0o700, exist_ok=True)
+        names = [n for n in os.listdir(self.home.sessions) if n.startswith("ses_")]
+        gate = asyncio.Semaphore(64)  # connections opened at a time: far below any descriptor limit
+
+        async def one(name: str) -> None:
+            async with gate:
+                await self._adopt(name)
+
+        await asyncio.gather(*(one(n) for n in names))
+
+    async def _adopt(self, name: str) -> None:
+        folder = self.home.session(name)
+        manifest = read_json(folder.manifest)
+        if manifest is None:
+            log.warning("%s has no readable manifest: left alone", folder.path)
+            return
+        session = Session(folder, manifest)
+        self.sessions[session.id] = session
+        if keeper_alive(folder):
+            await self.connect(session)
+        else:
+            session.load_ending()
+
+    async def connect(self, session: Session) -> None:
+        try:
+            sock = dial(session.folder.keeper_socket)
+            await self._link(session, sock)
+            session.unresponsive = False
+        except (HoldfastError, OSError) as e:
+            session.unresponsive = keeper_alive(session.folder)
+            log.warning("keeper of %s does not answer: %s", session.name, e)
+            if not session.unresponsive:
+                session.load_ending()
+
+    async def _link(self, session: Session, sock: Any) -> None:
+        link = await KeeperLink.open(
+            sock, self._hello(session),
+            lambda event: self._heard(session, event), lambda: self._gone(session),
+        )  # fmt: skip
+        session.link = link
+        session.learn(link.welcome.result())
+
+    def _heard(self, session: Session, event: Json) -> None:
+        session.hear(event)
+        self._on_event(session, event)
+
+    def _gone(self, session: Session) -> None:
+        """The keeper closed its line: it finished and left its record, or it died and did not."""
+        session.link = None
+        session.busy_exec = None
+        if keeper_alive(session.folder):
+            # Still there: it finished its loop and is on its way out, or dropped us. Look again when it is settled.
+            asyncio.get_running_loop().create_task(self._settle(session))
+            return
+        self._buried(session)
+
+    async def _settle(self, session: Session) -> None:
+        session.unresponsive = True
+        for delay in (0.001, 0.005, 0.02, 0.1, 0.5, limits.LINGER_S + 1):
+            await asyncio.sleep(delay)
+            if not keeper_alive(session.folder):
+                session.unresponsive = False
+                self._buried(session)
+                return
+        await self.connect(session)
+
+    def _buried(self, session: Session) -> None:
+        session.load_ending()
+        if not session.ended:
+            self._log_errors(session)
+        session.attached = []
+        session.controls = {**session.controls, "holder": None, "kind": None, "name": None, "since": None}
+        session.touch()
+        self._on_event(session, {"event": "gone", "state": session.state})
+
+    # -- starting --------------------------------------------------------------------------------------------
+
+    async def start(self, request: Json, actor: Json) -> Session:
+        """Start what is asked for, once per request id however often it is asked."""
+        wanted = str(request.get("request") or ids.new("req_"))
+        for session in self.sessions.values():
+            if session.manifest.get("request") == wanted:
+                return session
+        running = self._by_request.get(wanted)
+        if running is None:
+            running = asyncio.get_running_loop().create_task(
+                self._start({**request, "request": wanted}, actor)
+            )
+            self._by_request[wanted] = running
+            running.add_done_callback(lambda _: self._by_request.pop(wanted, None))
+        return await asyncio.shield(running)
+
+    async def _start(self, request: Json, actor: Json) -> Session:
+        if sum(s.live for s in self.sessions.values()) >= limits.SESSIONS_MAX:
+            raise HoldfastError(
+                "conflict", f"this host holds {limits.SESSIONS_MAX} live sessions", "stop some first"
+            )
+        session_id = ids.new("ses_")
+        folder = self.home.session(session_id)
+        manifest = recipe.manifest(
+            request, session_id, self.names(), folder.links, actor, self.home.path, boot_id(), time.time()
+        )
+        self._claim_name(str(manifest["name"]))
+        os.makedirs(folder.links, mode=0o700)
+        os.mkdir(folder.execs, 0o700)
+        follow_links(folder.links, request.get("env") or {})
+        session = Session(folder, manifest)
+        self.sessions[session_id] = session
+        try:
+            write_json(folder.manifest, manifest)
+            await self._spawn(session)
+        except BaseException:
+            self._log_errors(session)
+            self.sessions.pop(session_id, None)
+            shutil.rmtree(folder.path, ignore_errors=True)
+            raise
+        return session
+
+    @staticmethod
+    def _log_errors(session: Session) -> None:
+        """What a keeper said before it died belongs into the host's log."""
+        try:
+            with open(session.folder.keeper_errors, encoding="utf-8", errors="replace") as f:
+                words = f.read(65536)
+        except OSError:
+            return
+        if words:
+            log.error("keeper of %s: %s", session.name, words)
+
+    def _claim_name(self, name: str) -> None:
+        """A live session keeps its name; an ended one of that name makes way under its id."""
+        for session in self.sessions.values():
+            if session.name != name:
+                continue
+            if session.live:
+                raise HoldfastError(
+                    "conflict",
+                    f"a session named {name!r} is running",
+                    f"hold attach {name}, or choose another name",
+                )
+            self.rename(session, f"{name}.{session.id[4:10]}")
+
+    async def _spawn(self, session: Session) -> None:
+        sock = await self._zygote.keeper(session.folder.path)
+        session.ended, session.exit = False, None
+        await self._link(session, sock)
+
+    async def restart(self, session: Session, actor: Json) -> None:
+        """A new generation of the same session; its offsets go on."""
+        if session.live:
+            raise HoldfastError("conflict", f"{session.name} is still running", "stop it first")
+        for other in self.sessions.values():
+            if other is not session and other.live and other.name == session.name:
+                raise HoldfastError(
+                    "conflict", f"another session is running as {session.name!r}", "rename one of them"
+                )
+        end = end_on_disk(session.folder.out)
+        if not session.ended and session.manifest.get("boot") != boot_id():
+            end = (end // _CUT_JUMP + 1) * _CUT_JUMP
+        session.manifest.update(
+            generation=session.manifest["generation"] + 1,
+            offset=end,
+            started_at=time.time(),
+            boot=boot_id(),
+            size=list(session.size),
+        )
+        write_json(session.folder.manifest, session.manifest)
+        session.remember(reaped=False, stopped=False, warned=None)
+        await self._spawn(session)
+        session.touch()
+
+    # -- names and removal -----------------------------------------------------------------------------------
+
+    def rename(self, session: Session, name: str) -> None:
+        ids.check_name(name)
+        if any(s.name == name and s is not session for s in self.sessions.values()):
+            raise HoldfastError(
+                "conflict", f"there is a session named {name!r} already", "choose another name"
+            )
+        session.manifest["name"] = name
+        write_json(session.folder.manifest, session.manifest)
+        session.touch()
+
+    def remove(self, session: Session) -> None:
+        if session.live:
+            raise invalid(f"{session.name} is running", f"hold stop {session.name} first")
+        self.sessions.pop(session.id, None)
+        shutil.rmtree(session.folder.path, ignore_errors=True)
+        session.touch()
+
+
+def boot_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+def follow_links(links: str, env: dict[str, str]) -> None:
+    """Point the session's stable links at the latest controller's agent and display."""
+    display = env.get("DISPLAY", "")
+    targets = {"ssh-agent": env.get("SSH_AUTH_SOCK")}
+    if display.startswith(":"):
+        targets["display"] = "/tmp/.X11-unix/X" + display[1:].split(".")[0]  # noqa: S108  (X's own fixed place)
+    for name, target in targets.items():
+        path = os.path.join(links, name)
+        if not target or os.path.realpath(target) == os.path.realpath(path) or target == path:
+            continue
+        temporary = path + ".new"
+        try:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+            os.symlink(target, temporary)
+            os.replace(temporary, path)
+        except OSError:
+            log.warning("could not point %s at %s", path, target)

@@ -1,0 +1,203 @@
+"""A terminal emulator per session that needs one: it restores screens, answers queries, and follows at its leisure.
+
+The emulator reads the log, not the wire. While a program floods, it lags and catches up in strides on a thread
+of the lowest priority; whoever needs the screen now catches it up at once. Queries are answered only for
+output that is new: never for what was there when this host began to follow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import concurrent.futures
+import logging
+import os
+import threading
+from typing import Any
+
+from ..log.reader import LogReader
+from ..model import limits
+from ..model.errors import HoldfastError
+from ..term.screen import Screen
+from ..system.files import write_bytes
+from .session import Session
+
+Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
+
+_KEYFRAME_EVERY_BYTES = 4 << 20  # a restart replays at most this much, plus what came since
+_KEYFRAME_MAGIC = b"hf1\n"
+_SCROLLBACK_LINES = 2000  # lines a restored terminal can scroll back; the log has the rest
+
+
+class Emulator:
+    """A screen and the offset up to which it has seen the output."""
+
+    def __init__(self, session: Session) -> None:
+        self.lock = threading.Lock()
+        self.reader = LogReader(session.folder.out)
+        self.keyframe_path = session.folder.keyframe
+        self.screen, self.offset = self._load(session)
+        self.kept_at = self.offset
+        self.live_from: int | None = None  # queries before this offset are history
+
+    def _load(self, session: Session) -> tuple[Screen, int]:
+        first, end = self.reader.bounds()
+        try:
+            with open(self.keyframe_path, "rb") as f:
+                data = f.read()
+            if data.startswith(_KEYFRAME_MAGIC):
+                offset = int.from_bytes(data[4:12], "big")
+                if first <= offset <= end:
+                    return Screen.from_keyframe(data[12:]), offset
+        except (OSError, ValueError):
+            pass
+        return Screen(*session.size, scrollback_lines=_SCROLLBACK_LINES), first
+
+    def advance(self, to: int, budget: int = 1 << 62) -> bytes:
+        """Emulate up to `to`, or `budget` bytes of it; the replies due to live queries."""
+        replies = b""
+        with self.lock:
+            for piece in self.reader.pieces(self.offset, to, resizes=True):
+                if piece.size is not None:
+                    if piece.size != self.screen.size:
+                        self.screen.resize(*piece.size)
+                elif piece.data is not None:
+                    answer = self.screen.feed(piece.data)
+                    if self.live_from is not None and piece.offset >= self.live_from:
+                        replies += answer
+                self.offset = piece.end
+                budget -= piece.end - piece.offset
+                if budget <= 0:
+                    break
+            if self.offset - self.kept_at >= _KEYFRAME_EVERY_BYTES:
+                self.keep()
+        return replies
+
+    def keep(self) -> None:
+        """Write a keyframe, so that the next host begins here."""
+        self.kept_at = self.offset
+        try:
+            write_bytes(
+                self.keyframe_path, _KEYFRAME_MAGIC + self.offset.to_bytes(8, "big") + self.screen.keyframe()
+            )
+        except (OSError, ValueError) as e:
+            log.warning("no keyframe at %s: %s", self.keyframe_path, e)
+
+    def close(self) -> None:
+        with self.lock:
+            self.screen.close()
+
+
+class Screens:
+    """The emulators that are warm; the least recently used ones make room."""
+
+    def __init__(self) -> None:
+        self._emulators: dict[str, Emulator] = {}
+        self._followers: dict[str, asyncio.Task[None]] = {}
+        self._now = concurrent.futures.ThreadPoolExecutor(2, "screen")
+        self._later = concurrent.futures.ThreadPoolExecutor(1, "screen-later", initializer=_lowest_priority)
+
+    def heard(self, session: Session, event: Json) -> None:
+        if event.get("event") == "query":
+            task = asyncio.get_running_loop().create_task(self._answer(session, event))
+            task.add_done_callback(_log_failure)
+        elif event.get("event") == "gone":
+            self._unfollow(session.id)
+
+    async def _answer(self, session: Session, event: Json) -> None:
+        emulator = self._emulator(session, live_from=int(event["offset"]))
+        await self._advance(session, emulator, int(event["end"]))
+
+    def _emulator(self, session: Session, live_from: int | None = None) -> Emulator:
+        emulator = self._emulators.pop(session.id, None)
+        if emulator is None:
+            emulator = Emulator(session)
+            while len(self._emulators) >= limits.EMULATORS_MAX:
+                self._evict(next(iter(self._emulators)))
+        self._emulators[session.id] = emulator  # newest last
+        if emulator.live_from is None and session.link is not None:
+            emulator.live_from = session.link.end if live_from is None else live_from
+        if session.link is not None and session.id not in self._followers:
+            task = asyncio.get_running_loop().create_task(self._follow(session, emulator))
+            task.add_done_callback(_log_failure)
+            self._followers[session.id] = task
+        return emulator
+
+    async def _advance(self, session: Session, emulator: Emulator, to: int) -> None:
+        loop = asyncio.get_running_loop()
+        if to - emulator.offset < 4096 and not emulator.lock.locked():
+            replies = emulator.advance(to)  # a few lines: quicker here than on a thread
+        else:
+            replies = await loop.run_in_executor(self._now, emulator.advance, to)
+        await self._reply(session, replies)
+
+    async def _reply(self, session: Session, replies: bytes) -> None:
+        if replies and session.link is not None:
+            try:
+                await session.link.act("reply", data=base64.b64encode(replies).decode())
+            except HoldfastError as e:
+                log.info("no reply to %s: %s", session.name, e)
+
+    async def _follow(self, session: Session, emulator: Emulator) -> None:
+        """Keep the lag small while output flows, on the spare time of the machine."""
+        loop = asyncio.get_running_loop()
+        while session.link is not None:
+            end = await session.link.grown(emulator.offset + limits.EMULATOR_STRIDE_BYTES)
+            if end < 0:
+                return
+            while emulator.offset + limits.EMULATOR_STRIDE_BYTES < end:
+                before = emulator.offset
+                replies = await loop.run_in_executor(
+                    self._later, emulator.advance, end, limits.EMULATOR_STRIDE_BYTES
+                )
+                await self._reply(session, replies)
+                if emulator.offset == before:
+                    break
+
+    async def at(self, session: Session, end: int) -> Emulator:
+        """The emulator, having seen everything up to `end`."""
+        emulator = self._emulator(session)
+        await self._advance(session, emulator, end)
+        return emulator
+
+    def peek(self, session: Session) -> Emulator | None:
+        return self._emulators.get(session.id)
+
+    def _unfollow(self, session_id: str) -> None:
+        task = self._followers.pop(session_id, None)
+        if task is not None:
+            task.cancel()
+
+    def _evict(self, session_id: str) -> None:
+        self._unfollow(session_id)
+        emulator = self._emulators.pop(session_id, None)
+        if emulator is not None:
+            with emulator.lock:
+                emulator.keep()
+            emulator.close()
+
+    def forget(self, session_id: str) -> None:
+        self._unfollow(session_id)
+        emulator = self._emulators.pop(session_id, None)
+        if emulator is not None:
+            emulator.close()
+
+    def close(self) -> None:
+        for session_id in list(self._emulators):
+            self._evict(session_id)
+        self._now.shutdown(wait=False, cancel_futures=True)
+        self._later.shutdown(wait=False, cancel_futures=True)
+
+
+def _lowest_priority() -> None:
+    """This thread only gets what nobody else wants of the processor (Linux: niceness is per thread)."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+    except OSError:
+        pass
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("screen: %r", task.exception())

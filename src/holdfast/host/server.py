@@ -1,0 +1,160 @@
+"""The host's socket: one request at a time per connection, answered with JSON and, where needed, a descriptor."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..model.errors import HoldfastError
+from ..wire import requests
+from ..wire.sockets import reachable
+
+Json = dict[str, Any]
+Handler = Callable[[Json, "Peer"], Awaitable["Reply"]]
+log = logging.getLogger("holdfast.host")
+
+_RECV_BYTES = 65536
+
+
+class Reply:
+    """An answer, and the descriptor that goes with it (closed here once sent)."""
+
+    __slots__ = ("fd", "value")
+
+    def __init__(self, value: Json, fd: int = -1) -> None:
+        self.value, self.fd = value, fd
+
+
+class Peer:
+    """Who is at the other end, by the kernel's word."""
+
+    __slots__ = ("pid", "uid")
+
+    def __init__(self, sock: socket.socket) -> None:
+        raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        self.pid, self.uid, _ = struct.unpack("3i", raw)
+
+
+def listen(path: str) -> socket.socket:
+    """Bind beside and rename over: at no moment is there a name without a listener behind it."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    temporary = f"{path}.{os.getpid()}"
+    address, folder = reachable(temporary)
+    before = os.umask(0o177)
+    try:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+        sock.bind(address)
+    finally:
+        os.umask(before)
+        if folder >= 0:
+            os.close(folder)
+    sock.listen(512)
+    os.replace(temporary, path)
+    sock.setblocking(False)
+    return sock
+
+
+class Server:
+    """Accepts, checks the peer's uid, and runs one handler at a time for each connection."""
+
+    def __init__(self, sock: socket.socket, handle: Handler) -> None:
+        self._sock, self._handle = sock, handle
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, _ = await loop.sock_accept(self._sock)
+            except OSError as e:
+                log.warning("cannot accept: %s", e)
+                await asyncio.sleep(0.1)  # out of descriptors: those waiting stay in the backlog
+                continue
+            client.setblocking(False)
+            task = loop.create_task(self._connection(client))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _connection(self, sock: socket.socket) -> None:
+        try:
+            peer = Peer(sock)
+            if peer.uid not in (os.getuid(), 0):
+                return
+            await self._converse(sock, peer)
+        except (OSError, requests.TooLarge, ValueError) as e:
+            if isinstance(e, requests.TooLarge):
+                await self._refuse(sock, HoldfastError("invalid", str(e), "send less"))
+        finally:
+            sock.close()
+
+    async def _converse(self, sock: socket.socket, peer: Peer) -> None:
+        loop = asyncio.get_running_loop()
+        decoder = requests.Decoder()
+        waiting: list[Json] = []
+        while True:
+            while not waiting:
+                data = await loop.sock_recv(sock, _RECV_BYTES)
+                if not data:
+                    return
+                waiting += decoder.feed(data)
+            work = loop.create_task(self._answer(waiting.pop(0), peer))
+            # A client that goes away ends its own request: a wait for nobody is not kept up.
+            while not work.done():
+                more = loop.create_task(loop.sock_recv(sock, _RECV_BYTES))
+                await asyncio.wait({work, more}, return_when=asyncio.FIRST_COMPLETED)
+                if not more.done():
+                    more.cancel()
+                    break
+                data = b"" if more.exception() else more.result()
+                if not data:
+                    work.cancel()
+                    return
+                waiting += decoder.feed(data)
+            await self._send(sock, await work)
+
+    async def _answer(self, request: Json, peer: Peer) -> Reply:
+        try:
+            return await self._handle(request, peer)
+        except HoldfastError as e:
+            return Reply({"error": e.as_dict()})
+        except asyncio.CancelledError:
+            raise
+        except Exception as e:
+            log.exception("request %s failed", request.get("op"))
+            error = HoldfastError(
+                "internal", f"internal error: {e!r}", "please report it with host.log from the home"
+            )
+            return Reply({"error": error.as_dict()})
+
+    async def _send(self, sock: socket.socket, reply: Reply) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            data = requests.encode(reply.value)
+        except requests.TooLarge as e:
+            data = requests.encode({"error": HoldfastError("failed", str(e), "ask for less").as_dict()})
+        if reply.fd < 0:
+            await loop.sock_sendall(sock, data)
+            return
+        try:
+            # The descriptor rides on the first bytes; a reply to an idle connection always has room for them.
+            sent = socket.send_fds(sock, [data[:4096]], [reply.fd])
+        finally:
+            os.close(reply.fd)
+        await loop.sock_sendall(sock, data[sent:])
+
+    async def _refuse(self, sock: socket.socket, error: HoldfastError) -> None:
+        try:
+            await asyncio.get_running_loop().sock_sendall(sock, requests.encode({"error": error.as_dict()}))
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        self._sock.close()
+        for task in self._tasks:
+            task.cancel()

@@ -1,0 +1,115 @@
+"""One session as the host knows it: its manifest, its line to the keeper, and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from typing import Any
+
+from ..log.reader import LogReader
+from ..model.home import SessionFolder
+from ..system.files import read_json, write_json
+from .link import KeeperLink
+
+Json = dict[str, Any]
+
+UNKNOWN_EXIT: Json = {"code": None, "signal": None, "known": False, "at": None, "by": None}
+
+
+def keeper_alive(folder: SessionFolder) -> bool:
+    """Whether a keeper holds the session's lock: the kernel's word, which no crash or reboot can leave wrong."""
+    try:
+        fd = os.open(folder.keeper_lock, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+class Session:
+    """What lies in its folder, plus the link while a keeper lives. `changed` is set anew on every change."""
+
+    def __init__(self, folder: SessionFolder, manifest: Json) -> None:
+        self.folder, self.manifest = folder, manifest
+        self.link: KeeperLink | None = None
+        self.reader = LogReader(folder.out)
+        self.changed = asyncio.Event()
+        self.exit: Json | None = None
+        self.ended = False  # the keeper wrote its last record
+        self.ended_at: float | None = None
+        self.controls: Json = {"holder": None, "kind": None, "name": None, "epoch": 0, "since": None}
+        self.attached: list[Json] = []
+        self.state_file: Json = read_json(folder.host_state) or {}
+        self.size: tuple[int, int] = tuple(manifest["size"])
+        self.busy_exec: str | None = None
+        self.unresponsive = False
+
+    @property
+    def id(self) -> str:
+        return str(self.manifest["id"])
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["name"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.manifest["kind"])
+
+    @property
+    def live(self) -> bool:
+        return self.link is not None or self.unresponsive
+
+    @property
+    def state(self) -> str:
+        if self.live:
+            return "live"
+        if self.ended:
+            return "reaped" if self.state_file.get("reaped") else "exited"
+        return "lost"
+
+    def load_ending(self) -> None:
+        """How this generation ended, from its own record; without one the status is unknown, never 0."""
+        record = read_json(self.folder.exit) or {}
+        if record.get("generation") != self.manifest["generation"]:
+            record = {}
+        self.exit = record.get("exit") or dict(UNKNOWN_EXIT)  # type: ignore[assignment]
+        self.ended = bool(record.get("ended"))
+        self.ended_at = record.get("ended_at")  # type: ignore[assignment]
+
+    def hear(self, event: Json) -> None:
+        kind = event.get("event")
+        if kind in ("exit", "ended"):
+            self.exit = event["exit"]
+        elif kind == "controls":
+            self.controls = event["controls"]
+        elif kind == "channels":
+            self.attached = event["attached"]
+        elif kind == "resize":
+            cols, rows = event["size"]
+            self.size = (cols, rows)
+        self.touch()
+
+    def learn(self, status: Json) -> None:
+        """Take over what the keeper says of itself."""
+        self.exit = status["exit"]
+        self.controls, self.attached = status["controls"], status["attached"]
+        self.size = tuple(status["size"])
+        if self.link is not None:
+            self.link.end = max(self.link.end, status["output"]["end"])
+
+    def touch(self) -> None:
+        """Wake whoever waits for a change of this session."""
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    def remember(self, **facts: object) -> None:
+        """Keep host-side facts (stopped by whom, reaped, restarts) beside the session."""
+        self.state_file.update(facts)
+        write_json(self.folder.host_state, self.state_file, durable=False)

@@ -1,0 +1,182 @@
+"""The session object of the contract, built from what was observed just now."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from ..log.reader import LogReader
+from ..model.activity import Activity, judge
+from ..model.errors import HoldfastError
+from ..model.times import rfc3339
+from .observe import files, net, proc
+from .screens import Screens
+from .session import Session
+
+Json = dict[str, Any]
+
+
+def exit_view(record: Json | None) -> Json | None:
+    return None if record is None else {**record, "at": rfc3339(record.get("at"))}
+
+
+def controls_view(controls: Json) -> Json:
+    return {k: controls[k] for k in ("holder", "kind", "name", "epoch")} | {
+        "since": rfc3339(controls["since"])
+    }
+
+
+def attached_view(attached: list[Json]) -> list[Json]:
+    return [{**a, "since": rfc3339(a.get("since"))} for a in attached]
+
+
+def base(session: Session, host_id: str) -> Json:
+    """What is known without asking anybody."""
+    m = session.manifest
+    pending = session.state_file.get("restart_at")
+    return {
+        "id": session.id, "name": session.name, "host": host_id, "kind": session.kind,
+        "generation": m["generation"], "state": session.state, "attached_count": len(session.attached),
+        "activity": None, "command": m["command"], "cwd": m["cwd"], "pid": None,
+        "created_at": rfc3339(m["created_at"]), "started_at": rfc3339(m["started_at"]),
+        "started_by": m["started_by"], "acts_as": m["acts_as"],
+        "restart": m["restart"], "restart_at": rfc3339(pending) if pending and not session.live else None,
+        "idle_ttl_s": m["idle_ttl_s"], "reap_at": rfc3339(session.state_file.get("reap_at")) if session.live else None,
+        "exit": exit_view(session.exit), "output": None, "ports": [], "pty": None,
+        "controls": controls_view(session.controls), "attached": attached_view(session.attached),
+        "observed_at": rfc3339(time.time()),
+    }  # fmt: skip
+
+
+def _dead(session: Session, view: Json, full: bool) -> Json:
+    start, end = LogReader(session.folder.out).bounds()
+    view["output"] = {"start": start, "end": end, "durable": end}
+    evidence = {
+        "exited": "the program's end was seen by its keeper",
+        "reaped": "idle for longer than it was allowed to be",
+        "lost": "its keeper is dead and left no final record",
+    }[session.state]
+    kind = "unknown" if session.state == "lost" else "exited"
+    view["activity"] = {"kind": kind, "confidence": "certain", "evidence": evidence, "prompt": None}
+    if session.state == "lost":
+        survivors = survivors_of(session)
+        view["processes"] = proc.processes(survivors)
+        if survivors:
+            view["activity"]["evidence"] += f"; {len(survivors)} of its processes are still there"
+    if full:
+        view.setdefault("processes", [])
+        view.update(connections=[], files=[])
+    return view
+
+
+def survivors_of(session: Session) -> list[int]:
+    """Processes of a session without a keeper, by the mark in their environment."""
+    return proc.find_by_env(b"HOLDFAST_SESSION", session.id.encode())
+
+
+async def observe(session: Session, screens: Screens, *, quick: bool = False) -> tuple[Json, Activity]:
+    """Ask the keeper for the kernel's facts, and judge them."""
+    assert session.link is not None
+    sample = await session.link.act("sample", quick=quick)
+    session.learn(sample)
+    return sample, await judge_sample(session, sample, screens)
+
+
+async def judge_sample(session: Session, sample: Json, screens: Screens) -> Activity:
+    age = max(0.0, time.time() - sample["output_at"])
+    if sample["exit"] is not None or "facts" not in sample:
+        return _without_terminal(sample)
+    alternate, line = False, None
+    emulator = screens.peek(session)
+    if emulator is None or sample["output"]["end"] - emulator.offset > 0:
+        emulator = await screens.at(session, sample["output"]["end"])
+    with emulator.lock:
+        alternate, line = emulator.screen.alternate, emulator.screen.cursor_line()
+    return judge(
+        sample["facts"],
+        alternate=alternate,
+        last_output_age=age,
+        cursor_line=line,
+        leader=sample["pid"],
+        exited=False,
+    )
+
+
+def _without_terminal(sample: Json) -> Activity:
+    if sample["exit"] is not None:
+        return Activity(
+            "exited", "certain", "the main program has ended; others of its tree are still running", None
+        )
+    return Activity(
+        "running", "likely", "a program on pipes: whether it waits for input is not visible", None
+    )
+
+
+async def view(session: Session, host_id: str, screens: Screens, *, full: bool) -> Json:
+    """The object as `status` (full) or `ls` gives it."""
+    if session.link is None:
+        out = base(session, host_id)
+        if session.unresponsive:
+            out["activity"] = {
+                "kind": "unknown", "confidence": "certain",
+                "evidence": "its keeper is alive and does not answer (stopped, or starved)", "prompt": None,
+            }  # fmt: skip
+            start, end = session.reader.bounds()
+            out["output"] = {"start": start, "end": end, "durable": start}
+            return out | ({"processes": [], "connections": [], "files": []} if full else {})
+        return _dead(session, out, full)
+    try:
+        sample, activity = await observe(session, screens)
+    except HoldfastError:
+        if session.link is not None:
+            session.unresponsive = True
+            link, session.link = session.link, None
+            try:
+                return await view(session, host_id, screens, full=full)
+            finally:
+                session.link, session.unresponsive = link, False
+        return _dead(session, base(session, host_id), full)
+    out = base(session, host_id)
+    members = sample["members"]
+    facts = sample.get("facts")
+    out.update(
+        activity={"kind": activity.kind, "confidence": activity.confidence, "evidence": activity.evidence,
+                  "prompt": activity.prompt},
+        pid=sample["pid"], output=sample["output"], ports=net.ports(members),
+    )  # fmt: skip
+    leader = (facts or {}).get("tty", {}).get("foreground_pgid") or sample["pid"]
+    out["cwd"] = proc.cwd(leader) or proc.cwd(sample["pid"]) or out["cwd"]
+    if facts is not None:
+        tty = facts["tty"]
+        out["pty"] = {
+            "cols": sample["size"][0], "rows": sample["size"][1], "canonical": tty["canonical"], "echo": tty["echo"],
+            "foreground_pgid": tty["foreground_pgid"], "path": sample["tty"],
+        }  # fmt: skip
+    if full:
+        opened, talking = files.open_files(members), net.connections(members)
+        out.update(
+            processes=proc.processes(members), connections=talking.connections, files=opened.files,
+            truncated=opened.truncated or talking.truncated, queued_input=sample["queued_input"], dropped=sample["dropped"],
+            keeper_pid=session.link.welcome.result()["keeper"], cgroup=sample["cgroup"],
+        )  # fmt: skip
+    out["observed_at"] = rfc3339(time.time())
+    return out
+
+
+def last_lines(session: Session, count: int = 5) -> bytes:
+    """The end of the output, for a report of a death."""
+    start, end = session.reader.bounds()
+    data = b"".join(p.data for p in session.reader.pieces(max(start, end - 4096), end) if p.data)
+    return b"\n".join(data.splitlines()[-count:])
+
+
+def home_usage(path: str) -> int:
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_blocks * 512
+            except OSError:
+                continue
+    return total

@@ -1,0 +1,79 @@
+"""Keeping one zygote warm, and asking it for keepers. It is started by exec, never imported."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+
+from ..model.errors import HoldfastError
+
+_ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keeper", "__main__.py")
+_READY_S = 10.0  # a loaded machine may take seconds to start an interpreter; a broken one never does
+
+
+class Zygote:
+    """The warm process; started again when it is found dead."""
+
+    def __init__(self, roles: str) -> None:
+        self._roles = roles
+        self._sock: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = asyncio.Lock()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    async def start(self) -> None:
+        ours, theirs = socket.socketpair()
+        # -I -S: nothing of the user's Python set-up runs in a keeper, and 3.7 MB less are imported.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", _ENTRY, self._roles],
+            stdin=theirs, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        ours.setblocking(False)
+        self._sock = ours
+        try:
+            ready = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(ours, 1), _READY_S)
+        except TimeoutError:
+            ready = b""
+        if not ready:
+            self.stop()
+            raise HoldfastError("internal", "the zygote did not start", "see host.log in the home")
+
+    async def keeper(self, folder: str) -> socket.socket:
+        """Ask for a keeper of the session in `folder`; returns its first channel, before any answer."""
+        async with self._lock:
+            for attempt in (1, 2):
+                if self.pid is None or self._sock is None:
+                    self.stop()
+                    await self.start()
+                assert self._sock is not None
+                ours, theirs = socket.socketpair()
+                try:
+                    socket.send_fds(self._sock, [os.fsencode(folder)], [theirs.fileno()])
+                    return ours
+                except OSError:
+                    ours.close()
+                    self.stop()
+                    if attempt == 2:
+                        raise HoldfastError("internal", "the zygote is gone", "try again") from None
+                finally:
+                    theirs.close()
+        raise AssertionError("unreachable")
+
+    def stop(self) -> None:
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
+        if self._process is not None:
+            try:
+                self._process.wait(0.5)  # it ends by itself when its socket closes
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None

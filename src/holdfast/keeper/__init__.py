@@ -1,0 +1,1 @@
+"""The keeper: one small process that owns one session. Standard library only; started from the zygote."""

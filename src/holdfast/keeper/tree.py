@@ -1,0 +1,131 @@
+"""A session's process tree, from the kernel: every descendant of the keeper, found and named truthfully."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# A walk that saw a process vanish may have missed the children it left behind, so it is walked again. Three
+# passes settle all but a tree that forks faster than it can be read, and that one is never settled anyway.
+_PASSES_MAX = 3
+# As many processes as one session may have where a cgroup can hold it: a fork bomb costs a bounded walk.
+_PROCESSES_MAX = 8192
+_READ_BYTES = 4096  # a stat line has about 350 bytes
+
+
+class Stat:
+    """The fields of /proc/PID/stat that Holdfast asks about."""
+
+    __slots__ = ("comm", "pgid", "pid", "ppid", "sid", "started", "state", "tty")
+
+    def __init__(self, pid: int, text: bytes) -> None:
+        # The name is the program's own choice and may hold spaces and parentheses: it ends at the last one.
+        name, _, rest = text.partition(b"(")[2].rpartition(b")")
+        fields = rest.split(None, 20)
+        self.pid = pid
+        self.comm = name.decode("utf-8", "replace")
+        self.state = fields[0].decode()
+        self.ppid = int(fields[1])
+        self.pgid = int(fields[2])
+        self.sid = int(fields[3])
+        self.tty = int(fields[4])
+        self.started = int(fields[19])
+
+
+def read_small(path: str, size: int = _READ_BYTES) -> bytes:
+    """The first bytes of a /proc file, in one read() so that they belong together."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, size)
+    finally:
+        os.close(fd)
+
+
+def read_stat(pid: int, tid: int = 0) -> Stat | None:
+    """A process (or one thread of it), or None where it is gone."""
+    path = f"/proc/{pid}/task/{tid}/stat" if tid else f"/proc/{pid}/stat"
+    try:
+        return Stat(tid or pid, read_small(path))
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def descendants(root: int, stop_at: frozenset[int] = frozenset()) -> list[tuple[int, int, str, int]]:
+    """(pid, ppid, state, start time) of everything below `root`, parents before children.
+
+    Zombies are listed, with state "Z". A pid in `stop_at` is left out together with what is below it. The
+    start time, in clock ticks since boot, makes the pid a name that is never used twice.
+    """
+    found: dict[int, Stat] = {}
+    settled: dict[int, Stat] = {}
+    for _ in range(_PASSES_MAX):
+        children = _children_of if _kernel_lists_children() else _ChildrenByScan()
+        settled, steady = _walk(root, stop_at, children)
+        found.update(settled)
+        if steady:
+            break
+    else:
+        # The passes disagree: keep what any of them saw and is still the same process.
+        for pid in [pid for pid in found if pid not in settled]:
+            now = read_stat(pid)
+            if now is not None and now.started == found[pid].started:
+                settled[pid] = now
+    return [(s.pid, s.ppid, s.state, s.started) for s in settled.values()]
+
+
+def _walk(
+    root: int, stop_at: frozenset[int], children: Callable[[int], list[int]]
+) -> tuple[dict[int, Stat], bool]:
+    """One pass from the root down, and whether nothing moved under it."""
+    found: dict[int, Stat] = {}
+    steady = True
+    queue = [root]
+    for parent in queue:
+        try:
+            below = children(parent)
+        except OSError:
+            steady = False  # it ended, and what it leaves behind is now the subreaper's
+            continue
+        for pid in below:
+            if pid in stop_at or pid in found or len(found) >= _PROCESSES_MAX:
+                continue
+            stat = read_stat(pid)
+            if stat is None or stat.ppid != parent:
+                steady = False  # it ended, or its parent did
+                continue
+            found[pid] = stat
+            queue.append(pid)
+    return found, steady
+
+
+def _kernel_lists_children() -> bool:
+    return os.path.exists("/proc/thread-self/children")
+
+
+def _children_of(pid: int) -> list[int]:
+    """Children by the kernel's own list; it is kept per thread, because a thread is what forks."""
+    pids: list[int] = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/children", "rb", buffering=0) as f:
+            pids += map(int, f.read().split())  # a page at a time, to the end
+    return pids
+
+
+class _ChildrenByScan:
+    """Children by reading every process once, for a kernel built without the children file."""
+
+    def __init__(self) -> None:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        stats = {stat.pid: stat for stat in map(read_stat, pids) if stat is not None}
+        # A parent that ended during the scan handed its children on: those are asked again.
+        orphans = [stat.pid for stat in stats.values() if stat.ppid and stat.ppid not in stats]
+        stats.update({stat.pid: stat for stat in map(read_stat, orphans) if stat is not None})
+        self._by_parent: dict[int, list[int]] = {}
+        for stat in stats.values():
+            self._by_parent.setdefault(stat.ppid, []).append(stat.pid)
+
+    def __call__(self, pid: int) -> list[int]:
+        return self._by_parent.get(pid, [])

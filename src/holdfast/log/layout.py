@@ -1,0 +1,37 @@
+"""How the log lies on disk: `<start>.out` is raw output, `<start>.idx` its records of 32 bytes.
+
+A record says when a stretch of output came, on which stream, and its CRC-32; or that the terminal was
+resized at that offset. Segments are named by the absolute offset of their first byte, so a missing or short
+one is a gap that anyone can compute. Only the keeper writes; anyone may read, at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+RECORD = struct.Struct("<QQIIBxHHxx")  # offset · time µs · length · crc · kind · cols · rows
+RECORD_BYTES = RECORD.size
+
+TERMINAL, STDOUT, STDERR, RESIZE = 0, 1, 2, 9  # kinds of record; the first three are streams
+
+
+def segment_name(start: int) -> str:
+    return f"{start:020d}"
+
+
+def segments(folder: str) -> list[int]:
+    """The start offsets of the segments there are, in order."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    return sorted(int(n[:-4]) for n in names if n.endswith(".out") and n[:-4].isdigit())
+
+
+def end_on_disk(folder: str) -> int:
+    """The offset after the last byte on disk; where a next generation goes on."""
+    starts = segments(folder)
+    if not starts:
+        return 0
+    return starts[-1] + os.stat(os.path.join(folder, segment_name(starts[-1]) + ".out")).st_size

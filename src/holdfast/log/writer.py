@@ -1,0 +1,166 @@
+"""Writing the log: append, resize mark, prune, sync. One writer, the keeper."""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+from ..model.limits import COALESCE_US, RECORD_BYTES_MAX
+from .layout import RECORD, RECORD_BYTES, RESIZE, segment_name, segments
+
+
+class OutputLog:
+    """An append-only byte stream. `start <= durable <= end`; none of them ever goes back.
+
+    A full disk never stops the program: the oldest segments make room, and if that is not enough the bytes
+    become a gap (counted in `dropped`) that readers are told of.
+    """
+
+    __slots__ = (
+        "_count", "_crc", "_folder", "_idx", "_kept", "_kind", "_length", "_offset", "_out", "_retain",
+        "_segment_bytes", "_starts", "_time_us", "dropped", "durable", "end", "start",
+    )  # fmt: skip
+
+    def __init__(self, folder: str, end: int, segment_bytes: int, retain_bytes: int) -> None:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._folder = folder
+        self._segment_bytes = segment_bytes
+        self._retain = max(retain_bytes, 2 * segment_bytes)  # pruning never takes the segment being written
+        self._starts = segments(folder)
+        self._kept = sum(self._size(start) for start in self._starts)  # bytes on disk, gaps not counted
+        self._out = self._idx = -1
+        self._count = self._length = self._crc = self._time_us = self._offset = 0
+        self._kind = -1
+        self.dropped = 0
+        self.start = self._starts[0] if self._starts else end
+        self.end = self.durable = end
+        self._open_segment()
+
+    def _open_segment(self) -> None:
+        for fd in (self._out, self._idx):
+            if fd >= 0:
+                os.close(fd)
+        self._out = self._idx = -1
+        base = os.path.join(self._folder, segment_name(self.end))
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        self._idx = os.open(base + ".idx", flags, 0o600)
+        self._out = os.open(base + ".out", flags | os.O_APPEND, 0o600)
+        self._count = os.fstat(self._idx).st_size // RECORD_BYTES
+        self._kind = -1
+        if not self._starts or self._starts[-1] != self.end:
+            self._starts.append(self.end)
+        self._prune()
+
+    def _size(self, start: int) -> int:
+        try:
+            return os.stat(os.path.join(self._folder, segment_name(start) + ".out")).st_size
+        except FileNotFoundError:
+            return 0
+
+    def _prune(self) -> None:
+        while len(self._starts) > 1 and self._kept > self._retain:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        oldest = self._starts.pop(0)
+        self._kept -= self._size(oldest)
+        base = os.path.join(self._folder, segment_name(oldest))
+        self.start = self._starts[0]
+        for suffix in (".idx", ".out"):
+            try:
+                os.unlink(base + suffix)
+            except FileNotFoundError:
+                pass
+
+    def append(self, kind: int, data: bytes, now_us: int) -> None:
+        """Add output of one stream. Never raises for want of space."""
+        if self._out < 0 or self.end - self._starts[-1] >= self._segment_bytes:
+            if not self._try(self._open_segment):
+                self._lose(len(data))
+                return
+        written = self._write(data)
+        if written:
+            self._index(kind, data if written == len(data) else data[:written], now_us)
+            self.end += written
+            self._kept += written
+        if written < len(data):
+            self._lose(len(data) - written)
+
+    def _write(self, data: bytes) -> int:
+        done = 0
+        while done < len(data):
+            try:
+                done += os.write(self._out, data[done:] if done else data)
+            except OSError:
+                if len(self._starts) < 2:
+                    break
+                self._drop_oldest()
+        return done
+
+    def _index(self, kind: int, data: bytes, now_us: int) -> None:
+        """One record per stretch: the newest is rewritten in place while output keeps coming within 10 ms."""
+        if (
+            kind == self._kind
+            and self._offset + self._length == self.end
+            and now_us - self._time_us < COALESCE_US
+            and self._length + len(data) <= RECORD_BYTES_MAX
+        ):
+            self._length += len(data)
+            self._crc = zlib.crc32(data, self._crc)
+            self._put(self._count - 1)
+            return
+        at = 0
+        while at < len(data):
+            piece = data[at : at + RECORD_BYTES_MAX] if len(data) > RECORD_BYTES_MAX else data
+            self._offset, self._length, self._crc = self.end + at, len(piece), zlib.crc32(piece)
+            self._time_us, self._kind = now_us, kind
+            self._put(self._count)
+            self._count += 1
+            at += len(piece)
+
+    def _put(self, slot: int) -> None:
+        record = RECORD.pack(self._offset, self._time_us, self._length, self._crc, self._kind, 0, 0)
+        self._try(lambda: os.pwrite(self._idx, record, slot * RECORD_BYTES))
+
+    def resized(self, cols: int, rows: int, now_us: int) -> None:
+        """Remember at which offset the terminal changed its size: a replay must change it there too."""
+        if self._idx < 0:
+            return
+        record = RECORD.pack(self.end, now_us, 0, 0, RESIZE, cols, rows)
+        if self._try(lambda: os.pwrite(self._idx, record, self._count * RECORD_BYTES)):
+            self._count += 1
+            self._kind = -1
+
+    def _lose(self, size: int) -> None:
+        """Bytes with no room on disk: the offset moves on, and the next segment begins after the gap."""
+        self.end += size
+        self.dropped += size
+        for fd in (self._out, self._idx):
+            if fd >= 0:
+                os.close(fd)
+        self._out = self._idx = -1
+
+    @staticmethod
+    def _try(action: object) -> bool:
+        try:
+            action()  # type: ignore[operator]
+        except OSError:
+            return False
+        return True
+
+    def sync_targets(self) -> tuple[int, int]:
+        """Duplicates of the current files, to fdatasync elsewhere than in the keeper's loop; the caller closes them."""
+        if self._out < 0:
+            return -1, -1
+        return os.dup(self._out), os.dup(self._idx)
+
+    def close(self) -> None:
+        for fd in (self._out, self._idx):
+            if fd >= 0:
+                try:
+                    os.fdatasync(fd)
+                    self.durable = self.end
+                except OSError:
+                    pass
+                os.close(fd)
+        self._out = self._idx = -1

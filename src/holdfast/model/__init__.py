@@ -1,0 +1,1 @@
+"""The words of Holdfast: ids, limits, errors, sessions. Pure: no socket, clock, thread or database."""

@@ -1,0 +1,56 @@
+"""Ids and names: `ses_…`, `hst_…`, `op_…`, `exe_…` are made here, and a person's names are checked here."""
+
+from __future__ import annotations
+
+import os
+
+from .errors import HoldfastError, invalid
+from .limits import NAME_MAX
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u to misread
+PREFIXES = ("ses_", "hst_", "op_", "exe_", "req_")
+
+
+def new(prefix: str, length: int = 16) -> str:
+    """A random id. 16 letters are 80 bits: two hosts never make the same one."""
+    return prefix + "".join(_ALPHABET[b & 31] for b in os.urandom(length))
+
+
+def check_name(name: str) -> str:
+    """The name itself if it can be one; a session's name is typed by people and shown in tables."""
+    if not name:
+        raise invalid("a session's name cannot be empty", "leave -n out and one is made")
+    if len(name) > NAME_MAX:
+        raise invalid(
+            f"a session's name has at most {NAME_MAX} characters, this one has {len(name)}",
+            "use a shorter one",
+        )
+    if name.startswith(PREFIXES):
+        raise invalid(f"a session's name cannot look like an id ({name[:12]}…)", "choose another name")
+    if not all(c.isalnum() or c in "._-+@" for c in name) or name[0] in ".-+":
+        raise invalid(
+            f"{name[:NAME_MAX]!r} cannot be a session's name",
+            "letters, digits and . _ - + @ only, beginning with a letter, a digit, _ or @",
+        )
+    return name
+
+
+def resolve(wanted: str, known: dict[str, str]) -> str:
+    """The id meant by a name, an id or an unambiguous id prefix; `known` maps ids to names."""
+    if not wanted:
+        raise invalid("no session given", "name one: hold ls lists them")
+    if wanted in known:
+        return wanted
+    by_name = [i for i, name in known.items() if name == wanted]
+    if len(by_name) == 1:
+        return by_name[0]
+    # A prefix needs a letter of the random part; "ses_" alone names everything.
+    prefix = wanted if wanted.startswith("ses_") else "ses_" + wanted
+    hits = [i for i in known if i.startswith(prefix)] if len(prefix) > len("ses_") else []
+    if len(hits) == 1:
+        return hits[0]
+    if len(hits) > 1:
+        raise HoldfastError(
+            "not_found", f"{wanted!r} begins {len(hits)} session ids", "give more letters, or the name"
+        )
+    raise HoldfastError("not_found", f"no session {wanted[:80]!r}", "hold ls -a lists them all")

@@ -1,0 +1,47 @@
+"""Every bound in one place, each with its reason. Units are last in the name."""
+
+from __future__ import annotations
+
+# Names and requests
+NAME_MAX = 64  # fits a table column and a file name with room to spare
+REQUEST_BYTES_MAX = 16 << 20  # a whole environment and argument list (the kernel's own cap is 6 MB) as JSON
+FRAME_BYTES_MAX = 1 << 20  # one keeper frame: 16 log records, and small enough to hold per channel
+INPUT_BYTES_MAX = 64 << 10  # one INPUT frame: a large paste comes as several
+
+# Terminal sizes: the kernel takes 16 bits, an emulator allocates the product
+COLS_MAX = 1000
+ROWS_MAX = 1000
+SIZE_DEFAULT = (80, 24)
+
+# Output log
+SEGMENT_BYTES = 8 << 20  # pruning frees this much at a time
+RETAIN_BYTES = 256 << 20  # the newest output kept per session: an hour-long chatty build
+RECORD_BYTES_MAX = (
+    64 << 10
+)  # one checksum covers at most this much, so one flipped bit costs at most this much
+COALESCE_US = 10_000  # output within 10 ms is one index record: finer than an eye or a replay can tell
+SYNC_DELAY_S = 1.0  # fdatasync at most about once a second (design: output.durable)
+
+# Keeper
+READS_PER_WAKE = 16  # measured: 16 joined reads give 123 MB/s to five clients, one read 69
+READ_BYTES = 65536  # the kernel hands out about 4 KB of a PTY at a time; pipes give up to 64 KB
+QUEUED_INPUT_BYTES_MAX = 256 << 10  # typed but not yet taken by the program; past it a channel is not read
+CHANNELS_MAX = 256  # attached clients of one session
+CLIENTS_REMEMBERED = 256  # clients whose last input sequence number is kept for retries
+CANONICAL_LINE_MAX = 4095  # the kernel's line buffer: a longer line would be cut in silence
+EPOCHS_RESERVED = 64  # grants per fsync of the epoch ceiling
+STOP_GRACE_S = 10.0  # TERM to KILL, as docker stop
+LINGER_S = 2.0  # a finished keeper gives slow readers this long; then they read on from disk
+
+# Host
+SESSIONS_MAX = 2000  # live sessions of one host
+EXECS_KEPT = 200  # finished exec records kept per session
+KEEPER_ANSWER_S = 5.0  # a keeper that does not answer for so long is reported, not waited for
+EMULATORS_MAX = 64  # screens kept warm; the rest are rebuilt from their keyframe and log
+EMULATOR_STRIDE_BYTES = (
+    256 << 10
+)  # background emulation runs in steps of this, so attach has little to catch up
+INLINE_OUTPUT_BYTES = 64 << 10  # an exec's output up to this comes with its result, more is read by offset
+TEXT_WINDOW_BYTES = 64 << 10  # a text match spans at most this much output
+PATTERN_MAX = 1000  # characters of a regular expression
+PIDS_MAX = 8192  # processes of one session where a cgroup can hold it: a fork bomb ends here

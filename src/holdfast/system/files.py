@@ -1,0 +1,45 @@
+"""Small files that must be whole or absent: written beside, synced, renamed."""
+
+from __future__ import annotations
+
+import json
+import os
+
+
+def write_json(path: str, value: object, *, durable: bool = True) -> None:
+    """Replace `path` atomically; with `durable` it is on disk, name and all, before this returns."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        data = json.dumps(value, separators=(",", ":")).encode()
+        while data:
+            data = data[os.write(fd, data) :]
+        if durable:
+            os.fdatasync(fd)
+    finally:
+        os.close(fd)
+    os.replace(temporary, path)
+    if durable:
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read_json(path: str) -> dict[str, object] | None:
+    """The object in `path`, or None when it is absent or not whole."""
+    try:
+        with open(path, "rb") as f:
+            value = json.load(f)
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Replace `path` atomically; whole or absent, not necessarily durable (what it holds can be made again)."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as f:
+        f.write(data)
+    os.replace(temporary, path)

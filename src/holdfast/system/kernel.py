@@ -1,0 +1,50 @@
+"""The few system calls Python does not wrap, and small facts about processes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+_PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def become_subreaper() -> None:
+    """Orphans below this process come to it instead of pid 1: what a session started stays in its tree."""
+    if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def set_name(name: str) -> None:
+    _libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0)
+
+
+def start_time(pid: int) -> int:
+    """When the process began, in clock ticks since boot: with the pid it names one process for ever. 0 if gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            return int(f.read().rpartition(b")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def register(folder: str) -> str:
+    """Say in the home that this process is a role of Holdfast: walks of a session's tree end at it."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    path = os.path.join(folder, f"{os.getpid()}.{start_time(os.getpid())}")
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    return path
+
+
+def registered(folder: str) -> dict[int, int]:
+    """pid -> start time of every registered role."""
+    roles = {}
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return {}
+    for name in names:
+        pid, _, started = name.partition(".")
+        if pid.isdigit() and started.isdigit():
+            roles[int(pid)] = int(started)
+    return roles

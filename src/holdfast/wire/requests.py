@@ -1,0 +1,46 @@
+"""The host protocol: u32 length and a JSON object, one request at a time per connection; a reply may carry descriptors."""
+
+from __future__ import annotations
+
+import json
+
+from ..model.limits import REQUEST_BYTES_MAX
+
+VERSION = 1
+
+
+class TooLarge(Exception):
+    """A message over the limit; the connection cannot go on."""
+
+
+def encode(value: object) -> bytes:
+    # ASCII escapes keep what is not UTF-8 in arguments and environment (surrogateescape) intact on the way.
+    body = json.dumps(value, separators=(",", ":")).encode("ascii")
+    if len(body) > REQUEST_BYTES_MAX:
+        raise TooLarge(f"a message of {len(body)} bytes; at most {REQUEST_BYTES_MAX}")
+    return len(body).to_bytes(4, "big") + body
+
+
+class Decoder:
+    """Messages out of a byte stream."""
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[dict[str, object]]:
+        self._buffer += data
+        out: list[dict[str, object]] = []
+        while len(self._buffer) >= 4:
+            size = int.from_bytes(self._buffer[:4], "big")
+            if size > REQUEST_BYTES_MAX:
+                raise TooLarge(f"a message of {size} bytes; at most {REQUEST_BYTES_MAX}")
+            if len(self._buffer) < 4 + size:
+                break
+            value = json.loads(bytes(self._buffer[4 : 4 + size]))
+            del self._buffer[: 4 + size]
+            if not isinstance(value, dict):
+                raise ValueError("not an object")
+            out.append(value)
+        return out

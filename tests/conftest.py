@@ -1,0 +1,26 @@
+"""Markers and fixtures that the whole suite shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.home import HomeForTests
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "serial: needs the machine to itself (counts wake-ups, measures, or changes something global); "
+        "run after the parallel part, one at a time",
+    )
+
+
+@pytest.fixture
+def hold(tmp_path: Path) -> Iterator[HomeForTests]:
+    """A home of the test's own, with its command line and SDK; everything in it is ended afterwards."""
+    home = HomeForTests(tmp_path / "home")
+    yield home
+    home.close()

@@ -1,0 +1,206 @@
+"""Sessions from a user's side: they start, they outlive everything, they end truthfully."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from holdfast.model.errors import HoldfastError
+from tests.support.home import HomeForTests, alive, read_all, until, wait_fd
+
+
+def test_a_session_runs_a_program_and_keeps_its_output_and_exit_code(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "echo one; echo two >&2; exit 3")
+    assert s.wait(exit=True, timeout=20).detail["exit"]["code"] == 3  # type: ignore[index]
+    status = s.status()
+    assert status.exit is not None
+    assert (status.state, status.exit.code, status.exit.known) == ("exited", 3, True)
+    assert read_all(s) == b"one\r\ntwo\r\n"
+
+
+def test_pipes_keep_stdout_and_stderr_apart_byte_for_byte(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "printf 'a\\nb'; sleep 0.1; printf 'x\\n' >&2; cat", pipes=True)
+    s.send(b"typed\n")
+    s.send(eof=True)
+    s.wait(exit=True, timeout=20)
+    until(lambda: s.status().state == "exited")
+    chunks = list(s.output())
+    assert b"".join(c.data for c in chunks if c.stream == "stdout") == b"a\nbtyped\n"
+    assert b"".join(c.data for c in chunks if c.stream == "stderr") == b"x\n"
+
+
+def test_killing_the_daemon_changes_no_pid_and_loses_no_byte(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo line $i; done; cat")
+    pid = s.status().pid
+    for _ in range(5):
+        hold.kill_daemon()
+        assert s.status().pid == pid
+    s.wait(text="line 100000\r\n", timeout=60)
+    lines = read_all(s).split(b"\r\n")
+    assert lines[:100000] == [b"line %d" % n for n in range(1, 100001)]
+
+
+def test_a_dead_keeper_makes_its_session_lost_with_the_survivors_named(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "trap '' HUP; sleep 1000 & wait")
+    s.wait(quiet=0.1, timeout=20)
+    until(lambda: len(s.status().processes) == 2)
+    os.kill(hold.keeper_pid(s), signal.SIGKILL)
+    status = until(lambda: (got := s.status()).state == "lost" and got)
+    assert status.exit is not None
+    assert (status.exit.known, status.exit.code) == (False, None)
+    assert [p.name for p in status.processes if p.name == "sleep"] == ["sleep"]
+    survivors = [p.pid for p in status.processes]
+    s.stop(0)
+    assert not any(alive(pid) for pid in survivors)
+
+
+def test_a_main_program_that_is_gone_leaves_the_session_live_with_its_exit_known(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "sleep 1000 & exit 5")
+    s.wait(exit=True, timeout=20)
+    status = s.status()
+    assert status.exit is not None
+    assert (status.state, status.exit.code) == ("live", 5)
+    assert [p.name for p in status.processes] == ["sleep"]
+    s.stop(0)
+    assert s.status().state == "exited"
+
+
+@pytest.mark.parametrize(
+    "escape",
+    [
+        "nohup sleep 1000 >/dev/null 2>&1 &",
+        "setsid -f sleep 1000",
+        "(sleep 1000 &)",
+        "sh -c 'setsid sh -c \"sleep 1000 & exit\" &'",
+    ],
+)
+def test_what_tried_to_escape_is_in_the_tree_and_ends_with_stop(hold: HomeForTests, escape: str) -> None:
+    s = hold.run("sh", "-c", f"{escape}\ncat")
+    found = until(lambda: [p.pid for p in s.status().processes if p.name == "sleep"])
+    s.stop(1)
+    assert not any(alive(pid) for pid in found)
+    assert s.status().processes == []
+
+
+def test_stop_kills_what_ignores_term(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "trap '' TERM HUP; echo ready; while :; do sleep 1; done")
+    s.wait(text="ready", timeout=20)
+    s.stop(0.2)
+    status = s.status()
+    assert status.exit is not None
+    assert (status.state, status.exit.signal) == ("exited", "SIGKILL")
+    assert status.exit.by is not None
+
+
+def test_an_idle_shell_stops_at_once(hold: HomeForTests) -> None:
+    s = hold.run("bash")
+    s.wait(input=True, timeout=20)
+    s.stop(30)  # the test's own time limit is shorter than this grace time would be
+    assert s.status().state == "exited"
+
+
+def test_a_daemon_started_from_inside_a_session_outlives_it(hold: HomeForTests) -> None:
+    a = hold.run("bash", name="a")
+    hold.kill_daemon()
+    os.environ["HOLDFAST_HOME"], before = str(hold.path), os.environ.get("HOLDFAST_HOME")
+    try:
+        import subprocess
+        import sys
+
+        # The daemon must be autostarted by a process below session a: type a command that needs the host.
+        channel_pid = hold.keeper_pid(a)
+        assert alive(channel_pid)
+        from holdfast.model.home import Home
+        from tests.support.keeperline import KeeperLine
+
+        with KeeperLine(Home(str(hold.path)), a.id) as line:
+            line.type(f"{sys.executable} -m holdfast.cli.main run -d -n b -- sleep 1000\r".encode())
+            until(lambda: (hold.path / "running.json").exists())
+            b = until(lambda: _try(lambda: hold.host.session("b")))
+        daemon, zygote = hold.host.call("ping")["host"]["pid"], hold.host.call("ping")["host"]["zygote_pid"]
+        b_pid = b.status().pid
+        a.stop(1)
+        assert alive(daemon)
+        assert alive(zygote)
+        assert b.status().pid == b_pid
+        assert b.status().state == "live"
+        assert hold.host.call("ping")["host"]["pid"] == daemon
+        assert subprocess is not None
+    finally:
+        if before is None:
+            del os.environ["HOLDFAST_HOME"]
+        else:
+            os.environ["HOLDFAST_HOME"] = before
+
+
+def _try(action):  # type: ignore[no-untyped-def]
+    try:
+        return action()
+    except HoldfastError:
+        return None
+
+
+def test_a_restart_is_a_new_generation_whose_offsets_go_on(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "echo started; cat")
+    s.wait(text="started", timeout=20)
+    end = s.status().output.end
+    s.restart()
+    s.wait(text="started", start=end, timeout=20)
+    status = s.status()
+    assert status.generation == 2
+    assert status.output.start == 0
+    assert read_all(s).count(b"started") == 2
+
+
+def test_a_program_that_fails_is_restarted_by_policy_and_a_clean_exit_is_not(hold: HomeForTests) -> None:
+    failing = hold.run("sh", "-c", "echo try; exit 1", name="failing", restart="on-failure")
+    until(lambda: failing.status().generation >= 3)
+    failing.stop()
+    clean = hold.run("true", name="clean", restart="on-failure")
+    clean.wait(exit=True, timeout=20)
+    until(lambda: clean.status().state == "exited")
+    assert clean.status().generation == 1
+    assert clean.status().restart_at is None
+
+
+def test_an_always_session_comes_back_after_the_daemon_died_with_it(hold: HomeForTests) -> None:
+    s = hold.run("sleep", "1000", restart="always")
+    keeper, pid = hold.keeper_pid(s), s.status().pid
+    hold.kill_daemon()
+    fd = os.pidfd_open(keeper)
+    os.kill(keeper, signal.SIGKILL)
+    wait_fd(fd)
+    status = until(lambda: (got := s.status()).state == "live" and got)
+    assert status.generation == 2
+    assert status.pid != pid
+
+
+def test_an_idle_shell_is_warned_about_and_reaped_and_a_listening_one_is_not(hold: HomeForTests) -> None:
+    idle = hold.run("bash", name="idle", idle_ttl="2s")
+    busy = hold.run(
+        "bash",
+        "-c",
+        "python3 -m http.server 0 --bind 127.0.0.1 >/dev/null 2>&1 & exec bash",
+        name="busy",
+        idle_ttl="2s",
+    )
+    assert until(lambda: idle.status().reap_at)
+    until(lambda: idle.status().state == "reaped", timeout=30)
+    assert busy.status().state == "live"
+
+
+def test_a_retried_start_starts_once(hold: HomeForTests) -> None:
+    request = {
+        "request": "req_same",
+        "command": ["sleep", "1000"],
+        "cwd": "/",
+        "env": {"PATH": os.environ["PATH"]},
+    }
+    first = hold.host.call("run", **request)
+    again = hold.host.call("run", **request)
+    assert first["id"] == again["id"]
+    assert first["pid"] == again["pid"]
+    hold.kill_daemon()
+    assert hold.host.call("run", **request)["id"] == first["id"]

@@ -1,0 +1,152 @@
+"""The process tree below a pid, whatever the programs in it are called and however they were forked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.keeper import tree
+from tests.support.ptyproc import DEADLINE_S, SAMPLE_S
+
+# A tree of known shape below a subreaper that ends all of it when its stdin closes. It says when it stands.
+_TREE = """
+import ctypes, glob, os, signal, sys, threading
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+def child(name, *below):
+    if os.fork() == 0:
+        open('/proc/self/comm', 'w').write(name)
+        for inner in below: child(*inner)
+        os.write(ready, b'.')
+        signal.pause()
+def daemon():
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.setsid()
+            child('daemon')
+        os._exit(0)
+wait, ready = os.pipe()
+child('a) S 1 (b', ('leaf',))
+child('role', ('below the role',))
+thread = threading.Thread(target=child, args=('of a thread',)); thread.start(); thread.join()
+daemon()
+for _ in range(6): os.read(wait, 1)
+print('up', flush=True)
+"""
+
+# A subreaper whose grandchildren lose their parents all the time. It prints each one's pid.
+_ORPHANS = """
+import ctypes, os, signal, sys, time
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+for _ in range(150):
+    if os.fork() == 0:
+        pid = os.fork()
+        if pid == 0: signal.pause()
+        os.write(1, b'%d\\n' % pid)
+        time.sleep(0.003)
+        os._exit(0)
+    time.sleep(0.001)
+    while os.waitpid(-1, os.WNOHANG)[0]: pass
+print('0', flush=True)
+"""
+
+_END = """
+import glob, os, sys
+sys.stdin.read()
+while True:
+    for path in glob.glob(f'/proc/{os.getpid()}/task/*/children'):
+        for pid in open(path).read().split(): os.kill(int(pid), 9)
+    try: os.wait()
+    except ChildProcessError: break
+"""
+
+
+@pytest.fixture
+def root() -> Iterator[int]:
+    with subprocess.Popen(
+        [sys.executable, "-c", _TREE + _END], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        yield process.pid
+
+
+def named(rows: list[tuple[int, int, str, int]]) -> dict[str, tuple[int, int, str, int]]:
+    found = {}
+    for row in rows:
+        stat = tree.read_stat(row[0])
+        assert stat is not None
+        found[stat.comm if stat.state != "Z" else "zombie"] = row
+    return found
+
+
+def settled(root: int) -> list[tuple[int, int, str, int]]:
+    """The tree, once the two processes that only forked are zombies."""
+    end = time.monotonic() + DEADLINE_S
+    while True:
+        rows = tree.descendants(root)
+        if sum(state == "Z" for _, _, state, _ in rows) == 2 or time.monotonic() > end:
+            return rows
+        time.sleep(SAMPLE_S)
+
+
+@pytest.fixture(params=["the kernel's list of children", "a scan of all processes"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways to find children, also on a kernel that has the list."""
+    if request.param == "a scan of all processes":
+        monkeypatch.setattr(tree, "_kernel_lists_children", lambda: False)
+    elif not tree._kernel_lists_children():
+        pytest.skip("this kernel keeps no list of children")
+    return str(request.param)
+
+
+def test_every_descendant_is_found_with_its_parent_and_start(root: int, way: str) -> None:
+    found = named(settled(root))
+    assert set(found) == {"a) S 1 (b", "leaf", "role", "below the role", "of a thread", "daemon", "zombie"}
+    assert found["leaf"][1] == found["a) S 1 (b"][0]
+    assert found["of a thread"][1] == root
+    assert found["daemon"][1] == root  # orphaned, and handed to the subreaper
+    assert found["zombie"][2] == "Z"
+    for pid, ppid, _, started in found.values():
+        stat = tree.read_stat(pid)
+        assert stat is not None
+        assert (stat.ppid, stat.started) == (ppid, started)
+
+
+def test_parents_come_before_their_children(root: int, way: str) -> None:
+    seen = {root}
+    for pid, ppid, _, _ in settled(root):
+        assert ppid in seen
+        seen.add(pid)
+
+
+def test_a_walk_ends_at_the_pids_it_is_told_to_stop_at(root: int, way: str) -> None:
+    role = named(settled(root))["role"][0]
+    found = named(tree.descendants(root, frozenset({role})))
+    assert "role" not in found
+    assert "below the role" not in found
+    assert "leaf" in found
+
+
+def test_a_pid_without_children_or_without_life_has_no_descendants() -> None:
+    assert tree.descendants(0x7FFFFFFE) == []
+    with subprocess.Popen(["sleep", "100"]) as process:
+        assert tree.descendants(process.pid) == []
+        process.kill()
+
+
+def test_no_orphan_is_lost_while_its_parent_dies(way: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _ORPHANS + _END], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        announced: list[int] = []
+        while 0 not in announced:
+            announced += map(int, os.read(process.stdout.fileno(), 4096).split())
+            found = {pid for pid, _, _, _ in tree.descendants(process.pid)}
+            assert set(announced) - {0} <= found
+        assert len(announced) == 151
