@@ -9,11 +9,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .client import (
         AsyncHost as AsyncHost,
+    )
+    from .client import (
         AsyncSession as AsyncSession,
+    )
+    from .client import (
         ExecResult as ExecResult,
+    )
+    from .client import (
         Host as Host,
+    )
+    from .client import (
         Session as Session,
+    )
+    from .client import (
         aconnect as aconnect,
+    )
+    from .client import (
         connect as connect,
     )
     from .model.errors import HoldfastError as HoldfastError

@@ -104,9 +104,7 @@ def table(verdicts: Sequence[Verdict]) -> str:
     for v in verdicts:
         mark = " " if v.correct == 1.0 else "~" if v.got in v.program.expected else "X"
         expected = "|".join(v.program.expected)
-        lines.append(
-            f"{mark} {v.program.name:34} {expected:36} {v.got:19} {v.last.confidence:8} {v.last.evidence}"
-        )
+        lines.append(f"{mark} {v.program.name:34} {expected:36} {v.got:19} {v.last.confidence:8} {v.last.evidence}")
     return "\n".join(lines)
 
 
@@ -247,7 +245,7 @@ _SERVING = (
     " await server.serve_forever()\nasyncio.run(main())"
 )
 _HUNG = (
-    "import socket; s = socket.create_server(('127.0.0.1', 0))\nc = socket.create_connection(s.getsockname())\n"
+    "import socket as s\na = s.create_server(('127.0.0.1', 0)); c = s.create_connection(a.getsockname())\n"
     "print('Password: ', end='', flush=True); c.recv(1)"
 )
 _ACCEPT = "import socket; s = socket.create_server(('127.0.0.1', 0)); print('> ', flush=True); s.accept()"

@@ -65,9 +65,7 @@ class PtyProgram:
             "COLUMNS": "80",
             **(env or {}),
         }
-        self.leader = int(
-            self._ask(op="start", argv=list(argv), cwd=str(cwd), env=environment, uid=uid)["leader"]
-        )
+        self.leader = int(self._ask(op="start", argv=list(argv), cwd=str(cwd), env=environment, uid=uid)["leader"])
 
     def __enter__(self) -> PtyProgram:
         return self
@@ -86,9 +84,7 @@ class PtyProgram:
         """The last 64 KB the program wrote."""
         return str(self._ask(op="output")["data"]).encode("latin-1")
 
-    def until(
-        self, condition: Callable[[dict[str, Any]], object], deadline_s: float = DEADLINE_S
-    ) -> dict[str, Any]:
+    def until(self, condition: Callable[[dict[str, Any]], object], deadline_s: float = DEADLINE_S) -> dict[str, Any]:
         """Sample until the condition holds; the last sample, also when time ran out."""
         end = time.monotonic() + deadline_s
         while True:

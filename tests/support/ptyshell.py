@@ -109,9 +109,7 @@ class PtyShell:
             assert left > 0, f"not within {DEADLINE_S:.0f} s: {what}; output {bytes(self.output[-2000:])!r}"
             # A short wait, because a condition may also be a fact of the kernel, which no output announces.
             if self.exit_status is not None or select.select([self.master], [], [], min(left, 0.02))[0]:
-                assert self.exit_status is None, (
-                    f"the shell ended before: {what}; {bytes(self.output[-2000:])!r}"
-                )
+                assert self.exit_status is None, f"the shell ended before: {what}; {bytes(self.output[-2000:])!r}"
                 self._read()
 
     def until_output(self, text: bytes, since: int) -> None:
@@ -120,9 +118,9 @@ class PtyShell:
     def wait_prompt(self, since: int) -> None:
         self.until_output(PROMPT, since)
 
-    def wait_foreground(self) -> None:
-        """Until a job other than the shell has the terminal."""
-        self.until(lambda: os.tcgetpgrp(self.master) != self.pid, "a job in the foreground")
+    def wait_program(self, name: str) -> None:
+        """Until that program runs in the session. Between fork and exec a child of bash loses a Ctrl-C."""
+        self.until(lambda: name in map(_name, _session_members(self.pid)), f"{name} is running")
 
     def wait_exit(self) -> int:
         """The shell's wait status as an exit code."""
@@ -238,6 +236,13 @@ def _become(command: Sequence[str], folder: Path, environment: Mapping[str, str]
         os.execvpe(command[0], command, environment)
     finally:
         os._exit(127)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
+    except OSError:  # it ended meanwhile
+        return ""
 
 
 def _session_members(leader: int) -> list[int]:

@@ -20,10 +20,8 @@ class Parser(argparse.ArgumentParser):
         raise HoldfastError("usage", message, f"{self.prog} --help")
 
 
-def session(parser: argparse.ArgumentParser, **kwargs: object) -> None:
-    parser.add_argument(
-        "session", metavar="SESSION", help="a name, an id, or the beginning of an id", **kwargs
-    )  # type: ignore[arg-type]
+def session(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
+    parser.add_argument("session", metavar="SESSION", nargs=nargs, help="a name, an id, or the beginning of an id")
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:

@@ -80,7 +80,7 @@ class Attachment:
         signal.signal(signal.SIGWINCH, lambda *_: None)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         try:
-            with RawTerminal(reset_sequence()):
+            with RawTerminal(reset_sequence() + b"\r\n"):  # what is said afterwards begins on a line of its own
                 self._write(base64.b64decode(about["restore"]))
                 return self._loop(wake_read)
         finally:

@@ -18,7 +18,7 @@ def parse(text: str) -> bytes:
             keys.append(ord(name[5].upper()) & 0x1F)
         else:
             raise invalid(f"{text[:40]!r} are not detach keys", "for example ctrl-\\,d or ctrl-p,ctrl-q")
-    if len(keys) < 2 and keys[:1] not in (b"\x1c", b"\x1d"):
+    if len(keys) < 2 and bytes(keys[:1]) not in (b"\x1c", b"\x1d"):
         raise invalid("one detach key alone would be typed by accident", "use two, for example ctrl-\\,d")
     return bytes(keys)
 

@@ -21,9 +21,8 @@ _CODES = {
 }
 
 
-def colours(stream: object = None) -> bool:
-    target = sys.stdout if stream is None else stream
-    return "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb" and target.isatty()  # type: ignore[attr-defined, no-any-return]
+def colours() -> bool:
+    return "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
 
 def paint(text: str, style: str, on: bool | None = None) -> str:

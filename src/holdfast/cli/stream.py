@@ -13,6 +13,8 @@ from ..wire import frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..client.sync import Host
 
 _READ_BYTES = 1 << 18
@@ -28,7 +30,7 @@ def pass_through(host: Host, session: str, *, start: int = 0) -> None:
     seq = 0
     with sock:
         while True:
-            watched = [sock] if keyboard is None else [sock, keyboard]
+            watched: list[Any] = [sock] if keyboard is None else [sock, keyboard]
             ready, _, _ = select.select(watched, [], [])
             if keyboard in ready and keyboard is not None:
                 data = os.read(keyboard, INPUT_BYTES_MAX)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .aio import AsyncHost as AsyncHost, AsyncSession as AsyncSession, aconnect as aconnect
-    from .sync import Host as Host, Session as Session, connect as connect
-    from .types import ExecResult as ExecResult, SessionStatus as SessionStatus, WaitResult as WaitResult
+    from .aio import AsyncHost as AsyncHost
+    from .aio import AsyncSession as AsyncSession
+    from .aio import aconnect as aconnect
+    from .sync import Host as Host
+    from .sync import Session as Session
+    from .sync import connect as connect
+    from .types import ExecResult as ExecResult
+    from .types import SessionStatus as SessionStatus
+    from .types import WaitResult as WaitResult
 
 _HOME_OF = {
     "AsyncHost": "aio", "AsyncSession": "aio", "aconnect": "aio", "Host": "sync", "Session": "sync", "connect": "sync",

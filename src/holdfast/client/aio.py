@@ -18,13 +18,12 @@ from .io_async import AsyncLine, AsyncWire
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
-    from typing import Any
-
-    from typing_extensions import Self
+    from typing import Any, Self, TypeVar
 
     from .types import Chunk, ExecResult, Port, Screen, SessionStatus, WaitResult
 
     Json = dict[str, Any]
+    T = TypeVar("T")
 
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
 _REPEATABLE = frozenset({
@@ -358,7 +357,7 @@ class AsyncChannel:
             if kind == frames.ACK:
                 return frames.parse_pair(payload)[1]
             if kind == frames.RESULT:
-                raise from_dict(frames.parse_json(payload)["error"])  # type: ignore[arg-type]
+                raise from_dict(frames.parse_json(payload)["error"])
             if kind == frames.END:
                 raise HoldfastError("conflict", "the session has ended", "hold restart")
 
@@ -434,7 +433,7 @@ def plain_text(raw: bytes) -> str:
     return raw.replace(b"\r\n", b"\n").decode("utf-8", "replace")
 
 
-def _typed(value: object, kind: Any) -> Any:
+def _typed(value: object, kind: type[T]) -> T:
     import msgspec
 
     return msgspec.convert(value, kind)

@@ -15,13 +15,12 @@ from .io_sync import Line, Wire
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
-
-    from typing_extensions import Self
+    from typing import Any, Self, TypeVar
 
     from .types import Chunk, ExecResult, Port, Screen, SessionStatus, WaitResult
 
     Json = dict[str, Any]
+    T = TypeVar("T")
 
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
 _REPEATABLE = frozenset({
@@ -186,14 +185,18 @@ class Session:
                 raise
             # The daemon died under us. The command did not: its record says how it stands.
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            result = self.host.call("exec_result", session=self.id, exec_id=exec_id, wait=True, timeout=left)
+            result = self.host.call(
+                "exec_result", session=self.id, exec_id=exec_id, wait=True, timeout=left
+            )
         return self._exec_result(result, max_output)
 
     def exec_result(
         self, exec_id: str, *, wait: bool = False, timeout: float | None = None, max_output: int = _OUTPUT_MAX
     ) -> ExecResult:
         """How a command stands that was started before; with `wait`, once it ends or blocks."""
-        result = self.host.call("exec_result", session=self.id, exec_id=exec_id, wait=wait, timeout=timeout)
+        result = self.host.call(
+            "exec_result", session=self.id, exec_id=exec_id, wait=wait, timeout=timeout
+        )
         return self._exec_result(result, max_output)
 
     def _exec_result(self, result: Json, max_output: int) -> ExecResult:
@@ -252,7 +255,9 @@ class Session:
                 if e.code != "failed" or "went away" not in e.message:
                     raise
 
-    def output(self, start: int = 0, *, follow: bool = False, end: int | None = None) -> Iterator[Chunk]:
+    def output(
+        self, start: int = 0, *, follow: bool = False, end: int | None = None
+    ) -> Iterator[Chunk]:
         """The output from an offset on, in order; with `follow` until the session ends.
 
         Whatever dies in between (the keeper's line, the daemon), reading goes on at the same offset.
@@ -349,7 +354,7 @@ class Channel:
             if kind == frames.ACK:
                 return frames.parse_pair(payload)[1]
             if kind == frames.RESULT:
-                raise from_dict(frames.parse_json(payload)["error"])  # type: ignore[arg-type]
+                raise from_dict(frames.parse_json(payload)["error"])
             if kind == frames.END:
                 raise HoldfastError("conflict", "the session has ended", "hold restart")
 
@@ -357,7 +362,9 @@ class Channel:
         self._line.close()
 
 
-def connect(home: str | None = None, *, autostart: bool = True, operator: str | None = None) -> Host:
+def connect(
+    home: str | None = None, *, autostart: bool = True, operator: str | None = None
+) -> Host:
     """Connect to this machine's host, starting it if need be."""
     host = Host(home, autostart=autostart, operator=operator)
     host.call("ping")
@@ -423,7 +430,7 @@ def plain_text(raw: bytes) -> str:
     return raw.replace(b"\r\n", b"\n").decode("utf-8", "replace")
 
 
-def _typed(value: object, kind: Any) -> Any:
+def _typed(value: object, kind: type[T]) -> T:
     import msgspec
 
     return msgspec.convert(value, kind)

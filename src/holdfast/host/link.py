@@ -102,20 +102,20 @@ class KeeperLink(asyncio.Protocol):
         if kind == frames.RESULT:
             value = frames.parse_json(payload)
             if not self.welcome.done():  # a session that could not start is refused instead of welcomed
-                self.welcome.set_exception(from_dict(value["error"]))  # type: ignore[arg-type]
+                self.welcome.set_exception(from_dict(value["error"]))
                 return
-            future = self._waiting.pop(int(value.get("id") or 0), None)  # type: ignore[call-overload]
+            future = self._waiting.pop(int(value.get("id") or 0), None)
             if future is not None and not future.done():
                 if "error" in value:
-                    future.set_exception(from_dict(value["error"]))  # type: ignore[arg-type]
+                    future.set_exception(from_dict(value["error"]))
                 else:
-                    future.set_result(value["ok"])  # type: ignore[arg-type]
+                    future.set_result(value["ok"])
         elif kind == frames.GREW:
             self._grew(frames.parse_u64(payload))
         elif kind == frames.EVENT:
             event = frames.parse_json(payload)
             if "end" in event:
-                self.end = max(self.end, int(event["end"]))  # type: ignore[call-overload]
+                self.end = max(self.end, int(event["end"]))
             self._on_event(event)
         elif kind == frames.WELCOME and not self.welcome.done():
             self.welcome.set_result(frames.parse_json(payload))

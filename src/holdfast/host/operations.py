@@ -14,8 +14,8 @@ from ..model.activity import Activity
 from ..model.errors import HoldfastError, invalid
 from ..wire import frames
 from . import ended, views
-from .exec.run import Execs
 from .exec.quoting import quote
+from .exec.run import Execs
 from .link import dial
 from .observe import net
 from .policy import Policies
@@ -76,11 +76,13 @@ class Operations:
     async def _observe_fully(self, session: Session) -> tuple[Json, Activity]:
         return await views.observe(session, self.screens)
 
-    def _find(self, request: Json) -> Session:
-        return self.registry.find(str(request.get("session") or ""))
+    async def _find(self, request: Json) -> Session:
+        session = self.registry.find(str(request.get("session") or ""))
+        await session.settled()
+        return session
 
     async def _live(self, request: Json) -> Session:
-        session = self._find(request)
+        session = await self._find(request)
         if session.link is None and session.unresponsive:
             await self.registry.connect(session)
         if session.link is None:
@@ -89,6 +91,7 @@ class Operations:
         return session
 
     async def _view(self, session: Session, *, full: bool) -> Json:
+        await session.settled()
         return await views.view(session, self.daemon.identity["id"], self.screens, full=full)
 
     # -- the host ----------------------------------------------------------------------------------------------
@@ -126,7 +129,7 @@ class Operations:
 
     async def op_status(self, request: Json, actor: Json) -> Json:
         if request.get("session"):
-            session = self._find(request)
+            session = await self._find(request)
             if session.unresponsive and session.link is None:
                 await self.registry.connect(session)
             return await self._view(session, full=True)
@@ -147,7 +150,7 @@ class Operations:
         return rows
 
     async def op_screen(self, request: Json, actor: Json) -> Json:
-        session = self._find(request)
+        session = await self._find(request)
         if session.kind != "terminal":
             raise invalid(f"{session.name} runs on pipes, it has no screen", f"hold logs {session.name}")
         end = await self._end(session)
@@ -170,7 +173,7 @@ class Operations:
 
     async def op_offset(self, request: Json, actor: Json) -> Json:
         """Where the output of a time began, and what there is."""
-        session = self._find(request)
+        session = await self._find(request)
         start, end = session.reader.bounds()
         at = session.reader.offset_at(int(float(request["since"]) * 1e6)) if request.get("since") else start
         return {"start": start, "end": max(end, await self._end(session)), "at": at}
@@ -179,7 +182,7 @@ class Operations:
 
     async def op_open(self, request: Json, actor: Json) -> Reply:
         """A channel to the session's output (and input): a descriptor to its keeper, or to its log on disk."""
-        session = self._find(request)
+        session = await self._find(request)
         if session.link is None and session.unresponsive:
             await self.registry.connect(session)
         about = {"session": session.id, "name": session.name, "state": session.state, "kind": session.kind}
@@ -273,7 +276,7 @@ class Operations:
         return {"session": session.id, "signal": name, **done}
 
     async def op_stop(self, request: Json, actor: Json) -> Json:
-        session = self._find(request)
+        session = await self._find(request)
         self.policies.cancel_restart(session)
         session.remember(stopped=True)
         grace = float(request["grace_s"]) if request.get("grace_s") is not None else limits.STOP_GRACE_S
@@ -317,7 +320,7 @@ class Operations:
                     return
 
     async def op_restart(self, request: Json, actor: Json) -> Json:
-        session = self._find(request)
+        session = await self._find(request)
         self.policies.cancel_restart(session)
         if session.live:
             session = await self._live(request)
@@ -330,14 +333,14 @@ class Operations:
         return await self._view(session, full=False)
 
     async def op_rm(self, request: Json, actor: Json) -> Json:
-        session = self._find(request)
+        session = await self._find(request)
         self.policies.cancel_restart(session)
         self.screens.forget(session.id)
         self.registry.remove(session)
         return {"removed": session.id, "name": session.name}
 
     async def op_rename(self, request: Json, actor: Json) -> Json:
-        session = self._find(request)
+        session = await self._find(request)
         self.registry.rename(session, str(request.get("name") or ""))
         return {"id": session.id, "name": session.name}
 
@@ -385,7 +388,7 @@ class Operations:
         return self._with_output(session, result)
 
     async def op_exec_result(self, request: Json, actor: Json) -> Json:
-        session = self._find(request)
+        session = await self._find(request)
         command = self.execs.find(session, str(request.get("exec_id") or ""))
         if request.get("wait"):
             timeout = request.get("timeout")
@@ -402,7 +405,7 @@ class Operations:
         return result
 
     async def op_wait(self, request: Json, actor: Json) -> Json:
-        session = self._find(request)
+        session = await self._find(request)
         start, timeout = request.get("from"), request.get("timeout")
         return await self.waits.wait(
             session, str(request.get("for") or ""), None if start is None else int(start),

@@ -159,3 +159,8 @@ class Policies:
     def close(self) -> None:
         for task in self._tasks.values():
             task.cancel()
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("policy: %r", task.exception())

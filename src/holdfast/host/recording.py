@@ -21,7 +21,7 @@ def recording(session: Session, start: int | None, limit_bytes: int = _PAGE_BYTE
     """Events from an offset on, and the offset of the next page (None: that was all there is now).
 
     An event is [seconds since 1970, code, value]: `o` and `e` with base64, `r` with COLSxROWS, `gap` with FROM-TO.
-    Where the log kept no time, the last known one is repeated.
+    Where the log kept no time, the last known one is repeated. A size at the border of two pages may come twice.
     """
     first, end = session.reader.bounds()
     at = first if start is None else int(start)
@@ -31,13 +31,15 @@ def recording(session: Session, start: int | None, limit_bytes: int = _PAGE_BYTE
     events: list[list[object]] = []
     size = 0
     for piece in session.reader.pieces(at, end, resizes=True):
-        if size >= limit_bytes or len(events) >= _PAGE_EVENTS:
-            # Stop in front of a piece, never behind a resize: reading on at its offset would tell it twice.
-            return {"next": at, "events": events}
         known_s = piece.time_us / 1e6 if piece.time_us else known_s
         if piece.size is not None:
+            if events and events[-1][1] == "r":
+                events.pop()  # nothing was printed in between: the last size is the one that counts
             events.append([known_s, "r", f"{piece.size[0]}x{piece.size[1]}"])
-        elif piece.data is None:
+            continue
+        if size >= limit_bytes or len(events) >= _PAGE_EVENTS:
+            return {"next": at, "events": events}
+        if piece.data is None:
             events.append([known_s, "gap", f"{piece.offset}-{piece.end}"])
         else:
             events.append([known_s, _CODES.get(piece.stream, "o"), base64.b64encode(piece.data).decode()])

@@ -89,6 +89,8 @@ class Registry:
         )  # fmt: skip
         session.link = link
         session.learn(link.welcome.result())
+        if link.lost:  # over before we got here: a program can be quicker than its welcome
+            self._gone(session)
 
     def _heard(self, session: Session, event: Json) -> None:
         session.hear(event)
@@ -157,7 +159,6 @@ class Registry:
         session = Session(folder, manifest)
         self.sessions[session_id] = session
         try:
-            write_json(folder.manifest, manifest)
             await self._spawn(session)
         except BaseException:
             self._log_errors(session)
@@ -191,9 +192,15 @@ class Registry:
             self.rename(session, f"{name}.{session.id[4:10]}")
 
     async def _spawn(self, session: Session) -> None:
-        sock = await self._zygote.keeper(session.folder.path)
-        session.ended, session.exit = False, None
-        await self._link(session, sock)
+        session.starting = True
+        try:
+            write_json(session.folder.manifest, session.manifest)
+            sock = await self._zygote.keeper(session.folder.path)
+            session.ended, session.exit = False, None
+            await self._link(session, sock)
+        finally:
+            session.starting = False
+            session.touch()
 
     async def restart(self, session: Session, actor: Json) -> None:
         """A new generation of the same session; its offsets go on."""
@@ -214,10 +221,12 @@ class Registry:
             boot=boot_id(),
             size=list(session.size),
         )
-        write_json(session.folder.manifest, session.manifest)
-        session.remember(reaped=False, stopped=False, warned=None)
-        await self._spawn(session)
-        session.touch()
+        session.remember(reaped=False, stopped=False)
+        try:
+            await self._spawn(session)
+        except HoldfastError:
+            session.load_ending()
+            raise
 
     # -- names and removal -----------------------------------------------------------------------------------
 
@@ -252,7 +261,7 @@ def follow_links(links: str, env: dict[str, str]) -> None:
     display = env.get("DISPLAY", "")
     targets = {"ssh-agent": env.get("SSH_AUTH_SOCK")}
     if display.startswith(":"):
-        targets["display"] = "/tmp/.X11-unix/X" + display[1:].split(".")[0]  # noqa: S108  (X's own fixed place)
+        targets["display"] = "/tmp/.X11-unix/X" + display[1:].split(".")[0]
     for name, target in targets.items():
         path = os.path.join(links, name)
         if not target or os.path.realpath(target) == os.path.realpath(path) or target == path:

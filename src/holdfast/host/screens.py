@@ -18,8 +18,8 @@ from typing import Any
 from ..log.reader import LogReader
 from ..model import limits
 from ..model.errors import HoldfastError
-from ..term.screen import Screen
 from ..system.files import write_bytes
+from ..term.screen import Screen
 from .session import Session
 
 Json = dict[str, Any]

@@ -49,6 +49,12 @@ class Session:
         self.size: tuple[int, int] = tuple(manifest["size"])
         self.busy_exec: str | None = None
         self.unresponsive = False
+        self.starting = False
+
+    async def settled(self) -> None:
+        """Until a start under way has succeeded or failed: nobody is told a state that is about to be false."""
+        while self.starting:
+            await self.changed.wait()
 
     @property
     def id(self) -> str:
@@ -64,7 +70,7 @@ class Session:
 
     @property
     def live(self) -> bool:
-        return self.link is not None or self.unresponsive
+        return self.link is not None or self.unresponsive or self.starting
 
     @property
     def state(self) -> str:
@@ -79,9 +85,9 @@ class Session:
         record = read_json(self.folder.exit) or {}
         if record.get("generation") != self.manifest["generation"]:
             record = {}
-        self.exit = record.get("exit") or dict(UNKNOWN_EXIT)  # type: ignore[assignment]
+        self.exit = record.get("exit") or dict(UNKNOWN_EXIT)
         self.ended = bool(record.get("ended"))
-        self.ended_at = record.get("ended_at")  # type: ignore[assignment]
+        self.ended_at = record.get("ended_at")
 
     def hear(self, event: Json) -> None:
         kind = event.get("event")

@@ -32,7 +32,7 @@ class Zygote:
         # -I -S: nothing of the user's Python set-up runs in a keeper, and 3.7 MB less are imported.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", _ENTRY, self._roles],
-            stdin=theirs, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True,
+            stdin=theirs.fileno(), stdout=subprocess.DEVNULL, cwd="/", start_new_session=True,
         )  # fmt: skip
         theirs.close()
         ours.setblocking(False)

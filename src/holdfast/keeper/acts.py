@@ -16,6 +16,10 @@ from .stopping import Stopping, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    Json = dict[str, Any]
+    T = TypeVar("T")
     from collections.abc import Callable
 
     from .keeper import Keeper
@@ -52,12 +56,12 @@ def receive(keeper: Keeper, channel: Channel, kind: int, payload: bytes) -> None
         _act(keeper, channel, frames.parse_json(payload))
 
 
-def _hello(keeper: Keeper, channel: Channel, hello: dict[str, object]) -> None:
+def _hello(keeper: Keeper, channel: Channel, hello: Json) -> None:
     if hello.get("token") != keeper.manifest["token"]:
         raise frames.ProtocolError("a channel is opened by the host")
     channel.host = hello.get("role") == "host"
     channel.actor = Actor(str(hello.get("operator")), str(hello.get("kind")), str(hello.get("name")))
-    channel.rights = frozenset(hello.get("rights") or ())  # type: ignore[call-overload]
+    channel.rights = frozenset(hello.get("rights") or ())
     channel.client = str(hello.get("client") or channel.key)
     channel.via = str(hello.get("via") or "")
     channel.attach = bool(hello.get("attach"))
@@ -68,7 +72,7 @@ def _hello(keeper: Keeper, channel: Channel, hello: dict[str, object]) -> None:
         keeper.tell_host({"event": "channels", "attached": keeper.attached()})
 
 
-def status(keeper: Keeper) -> dict[str, object]:
+def status(keeper: Keeper) -> Json:
     """What the keeper knows of its session, as it is now."""
     return {
         "session": keeper.session,
@@ -107,7 +111,7 @@ def _hold(keeper: Keeper, actor: Actor, hold: str, *, force: bool = False, epoch
     return flushed
 
 
-def _for_its_duration(keeper: Keeper, actor: Actor, action: Callable[[], object]) -> object:
+def _for_its_duration(keeper: Keeper, actor: Actor, action: Callable[[], T]) -> T:
     """Act with the controls: with those the actor holds, or with free ones just for this."""
     _hold(keeper, actor, "action")
     try:
@@ -178,7 +182,7 @@ def _apply_size(keeper: Keeper, cols: int, rows: int) -> None:
     keeper.tell({"event": "resize", "size": [cols, rows], "offset": keeper.log.end})
 
 
-def _signal(keeper: Keeper, name: str, target: str) -> dict[str, object]:
+def _signal(keeper: Keeper, name: str, target: str) -> Json:
     number = int(getattr(signal, name))
     if not target:
         target = "tree" if name in _TREE_SIGNALS else "foreground" if name in _FOREGROUND_SIGNALS else "main"
@@ -210,8 +214,8 @@ def _error(e: Refused) -> dict[str, str]:
     return {"code": e.code, "message": e.message, "hint": e.hint}
 
 
-def _act(keeper: Keeper, channel: Channel, request: dict[str, object]) -> None:
-    reply: dict[str, object] = {"id": request.get("id")}
+def _act(keeper: Keeper, channel: Channel, request: Json) -> None:
+    reply: Json = {"id": request.get("id")}
     operation = _OPERATIONS.get(str(request.get("op")))
     try:
         if operation is None:
@@ -229,7 +233,7 @@ def _act(keeper: Keeper, channel: Channel, request: dict[str, object]) -> None:
         keeper.send(channel, frames.message(frames.RESULT, reply))
 
 
-def _actor(channel: Channel, request: dict[str, object]) -> Actor:
+def _actor(channel: Channel, request: Json) -> Actor:
     """The host may speak for an operator that it identified; anyone else speaks for itself."""
     speaker = request.get("as")
     if channel.host and isinstance(speaker, dict):
@@ -239,28 +243,28 @@ def _actor(channel: Channel, request: dict[str, object]) -> Actor:
 
 
 def _op_status(
-    keeper: Keeper, channel: Channel, actor: Actor, request: dict[str, object]
-) -> dict[str, object]:
+    keeper: Keeper, channel: Channel, actor: Actor, request: Json
+) -> Json:
     return status(keeper)
 
 
 def _op_sample(
-    keeper: Keeper, channel: Channel, actor: Actor, request: dict[str, object]
-) -> dict[str, object]:
+    keeper: Keeper, channel: Channel, actor: Actor, request: Json
+) -> Json:
     answer = status(keeper)
     if request.get("quick"):  # only the foreground job: a walk of /proc costs more than the question
         group = os.tcgetpgrp(keeper.program.master) if keeper.program.master >= 0 else 0
         members = [group] if group > 0 else []
     else:
-        members = answer["members"] = keeper.own_tree()  # type: ignore[assignment]
+        members = answer["members"] = keeper.own_tree()
     if keeper.program.master >= 0:
         answer["facts"] = facts.sample(keeper.program.master, keeper.program.tty, members)
     return answer
 
 
 def _op_input(
-    keeper: Keeper, channel: Channel, actor: Actor, request: dict[str, object]
-) -> dict[str, object]:
+    keeper: Keeper, channel: Channel, actor: Actor, request: Json
+) -> Json:
     _require(channel, "type")
     data = base64.b64decode(str(request["data"]))
     hold = request.get("hold")
@@ -272,15 +276,15 @@ def _op_input(
     return {"epoch": keeper.controls.epoch, "end": keeper.log.end}
 
 
-def _op_drop(keeper: Keeper, channel: Channel, actor: Actor, request: dict[str, object]) -> dict[str, object]:
+def _op_drop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     if keeper.controls.drop(str(request["hold"])):
         keeper.tell({"event": "controls", "controls": keeper.controls.as_dict()})
     return {}
 
 
 def _op_reply(
-    keeper: Keeper, channel: Channel, actor: Actor, request: dict[str, object]
-) -> dict[str, object]:
+    keeper: Keeper, channel: Channel, actor: Actor, request: Json
+) -> Json:
     """The emulator's answer to a query: the terminal speaks, not an operator, so no epoch is involved."""
     if not channel.host:
         raise Refused("not_allowed", "only the host's emulator answers queries", "")
@@ -290,41 +294,41 @@ def _op_reply(
 
 
 def _op_resize(
-    keeper: Keeper, channel: Channel, actor: Actor, request: dict[str, object]
-) -> dict[str, object]:
-    cols, rows = request["size"]  # type: ignore[misc]
+    keeper: Keeper, channel: Channel, actor: Actor, request: Json
+) -> Json:
+    cols, rows = request["size"]
     _resize(keeper, channel, actor, int(cols), int(rows), "action")
     return {"size": list(keeper.size)}
 
 
 def _op_end_input(
-    keeper: Keeper, channel: Channel, actor: Actor, request: dict[str, object]
-) -> dict[str, object]:
+    keeper: Keeper, channel: Channel, actor: Actor, request: Json
+) -> Json:
     _require(channel, "type")
     _for_its_duration(keeper, actor, keeper.input.end)
     return {}
 
 
 def _op_signal(
-    keeper: Keeper, channel: Channel, actor: Actor, request: dict[str, object]
-) -> dict[str, object]:
+    keeper: Keeper, channel: Channel, actor: Actor, request: Json
+) -> Json:
     _require(channel, "signal")
     name, target = str(request["signal"]), str(request.get("target") or "")
     keeper.blame = actor.operator
-    return _for_its_duration(keeper, actor, lambda: _signal(keeper, name, target))  # type: ignore[return-value]
+    return _for_its_duration(keeper, actor, lambda: _signal(keeper, name, target))
 
 
-def _op_stop(keeper: Keeper, channel: Channel, actor: Actor, request: dict[str, object]) -> dict[str, object]:
+def _op_stop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     _require(channel, "stop")
     keeper.blame = actor.operator
     now = time.monotonic()
-    grace = float(request.get("grace_s", limits.STOP_GRACE_S))  # type: ignore[arg-type]
+    grace = float(request.get("grace_s", limits.STOP_GRACE_S))
     keeper.stopping = Stopping(keeper.program.pid if keeper.exit is None else 0, grace, now)
     keeper.stopping.begin(keeper.own_tree(), now)
     return {"stopping": True}
 
 
-def _op_take(keeper: Keeper, channel: Channel, actor: Actor, request: dict[str, object]) -> dict[str, object]:
+def _op_take(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     _require(channel, "type")
     hold = channel.key if channel.attach else "taken"
     flushed = _hold(keeper, actor, hold, force=bool(request.get("force")))
@@ -334,8 +338,8 @@ def _op_take(keeper: Keeper, channel: Channel, actor: Actor, request: dict[str, 
 
 
 def _op_release(
-    keeper: Keeper, channel: Channel, actor: Actor, request: dict[str, object]
-) -> dict[str, object]:
+    keeper: Keeper, channel: Channel, actor: Actor, request: Json
+) -> Json:
     keeper.controls.check(actor)
     keeper.controls.free()
     keeper.tell({"event": "controls", "controls": keeper.controls.as_dict()})

@@ -31,6 +31,13 @@ from .inbox import InputQueue
 from .program import Program
 from .stopping import Stopping
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+    from collections.abc import Callable
+
 _QUERY_TAIL = 32  # bytes of the last chunk kept so that a query cut in two is still seen
 _CHUNK_MAX = 512 << 10  # joined reads per wake: half a frame
 
@@ -38,25 +45,25 @@ _CHUNK_MAX = 512 << 10  # joined reads per wake: half a frame
 class Keeper:
     """Everything one session is, in one process."""
 
-    def __init__(self, folder: SessionFolder, manifest: dict[str, object], program: Program,
+    def __init__(self, folder: SessionFolder, manifest: Json, program: Program,
                  listener: socket.socket, leaves: list[str]) -> None:  # fmt: skip
         self.folder, self.manifest, self.program, self.leaves = folder, manifest, program, leaves
         self.session = str(manifest["id"])
         self.roles_folder = os.path.join(os.path.dirname(os.path.dirname(folder.path)), "roles")
         self.listener = listener
         self.log = OutputLog(
-            folder.out, max(end_on_disk(folder.out), int(manifest.get("offset", 0))),  # type: ignore[call-overload]
-            limits.SEGMENT_BYTES, int(manifest.get("retain_bytes", limits.RETAIN_BYTES)),  # type: ignore[call-overload]
+            folder.out, max(end_on_disk(folder.out), int(manifest.get("offset", 0))),
+            limits.SEGMENT_BYTES, int(manifest.get("retain_bytes", limits.RETAIN_BYTES)),
         )  # fmt: skip
         self.reader = LogReader(folder.out)
         kept = read_json(folder.controls) or {}
-        self._epoch_ceiling = int(kept.get("epoch", 0))  # type: ignore[call-overload]
+        self._epoch_ceiling = int(kept.get("epoch", 0))
         self.controls = Controls(self._epoch_ceiling)
         self.channels: dict[int, Channel] = {}
         self.input = InputQueue(program)
         self.seqs: dict[str, int] = {}
-        self.size: tuple[int, int] = tuple(manifest["size"])  # type: ignore[arg-type]
-        self.exit: dict[str, object] | None = None
+        self.size: tuple[int, int] = tuple(manifest["size"])
+        self.exit: Json | None = None
         self.blame: str | None = None  # the operator whose signal or stop came last
         self.stopping: Stopping | None = None
         self.input_at = self.output_at = time.time()
@@ -261,10 +268,10 @@ class Keeper:
         if channel.fd in self.channels:
             self._interest(channel)
 
-    def _guarded(self, channel: Channel, action: object, *args: object) -> None:
+    def _guarded(self, channel: Channel, action: Callable[..., None], *args: object) -> None:
         """Do something to a channel; a client that is gone or stuck loses its channel, nothing else."""
         try:
-            action(*args)  # type: ignore[operator]
+            action(*args)
         except OSError:
             self.drop(channel)
             return
@@ -283,13 +290,13 @@ class Keeper:
     def send(self, channel: Channel, data: bytes) -> None:
         self._guarded(channel, channel.send, data)
 
-    def tell(self, event: dict[str, object]) -> None:
+    def tell(self, event: Json) -> None:
         data = frames.message(frames.EVENT, event)
         for channel in list(self.channels.values()):
             if channel.actor is not None:
                 self.send(channel, data)
 
-    def tell_host(self, event: dict[str, object]) -> None:
+    def tell_host(self, event: Json) -> None:
         data = frames.message(frames.EVENT, event)
         for channel in list(self.channels.values()):
             if channel.host:
@@ -305,7 +312,7 @@ class Keeper:
         if channel.attach:
             self.tell_host({"event": "channels", "attached": self.attached()})
 
-    def attached(self) -> list[dict[str, object]]:
+    def attached(self) -> list[Json]:
         return [
             {
                 "operator": c.actor.operator, "name": c.actor.name, "via": c.via, "since": c.since,
@@ -407,6 +414,8 @@ class Keeper:
             "exit": self.exit, "generation": self.manifest["generation"], "ended": True,
             "ended_at": time.time(), "end": self.log.end,
         })  # fmt: skip
+        # A program can be over before its starter said HELLO: that line is answered first.
+        self._serve_while(lambda: any(c.actor is None for c in self.channels.values()))
         self.tell({"event": "ended", "exit": self.exit, "end": self.log.end})
         self._linger()
         cgroup.remove(self.leaves)
@@ -418,18 +427,17 @@ class Keeper:
 
     def _linger(self) -> None:
         """Let readers have the rest; whoever is slower than this reads on from the log on disk."""
-        deadline = time.monotonic() + limits.LINGER_S
         for channel in list(self.channels.values()):
-            if channel.to > self.log.end:
-                channel.to = self.log.end
+            channel.to = min(channel.to, self.log.end)
             if channel.at >= 0 or channel.outbox:
                 self._guarded(channel, channel.pump, self.reader, self.log.end)
-        while time.monotonic() < deadline:
-            waiting = [c for c in self.channels.values() if c.at >= 0 or c.outbox]
-            if not waiting:
-                break
+        self._serve_while(lambda: any(c.at >= 0 or c.outbox for c in self.channels.values()))
+
+    def _serve_while(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + limits.LINGER_S
+        while condition() and time.monotonic() < deadline:
             for fd, events in self.poll.poll(max(0.0, deadline - time.monotonic())):
                 if fd in self.channels:
                     self._serve(self.channels[fd], events)
-                elif fd == self._wake_read or fd == self._sync_read:
+                elif fd in (self._wake_read, self._sync_read):
                     os.read(fd, 512)

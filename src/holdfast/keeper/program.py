@@ -10,6 +10,13 @@ import signal
 import struct
 import termios
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+
 _OOM_SCORE = "300"  # the kernel's killer takes the program before its keeper
 _IUTF8 = 0o40000  # erase whole characters in canonical mode; termios does not name it in 3.11
 
@@ -37,7 +44,7 @@ def set_size(fd: int, cols: int, rows: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
 
-def start(manifest: dict[str, object], join_cgroup: list[str]) -> Program:
+def start(manifest: Json, join_cgroup: list[str]) -> Program:
     """Fork and exec what the manifest describes; raise StartFailed when exec did not happen."""
     program = Program()
     child_ends: list[int] = []
@@ -49,7 +56,7 @@ def start(manifest: dict[str, object], join_cgroup: list[str]) -> Program:
     else:
         program.master, program.slave = os.openpty()
         program.tty = os.ttyname(program.slave)
-        cols, rows = manifest["size"]  # type: ignore[misc]
+        cols, rows = manifest["size"]
         set_size(program.slave, cols, rows)
         mode = termios.tcgetattr(program.slave)
         mode[0] |= _IUTF8
@@ -75,8 +82,8 @@ def start(manifest: dict[str, object], join_cgroup: list[str]) -> Program:
     return program
 
 
-def _explain(number: int, stage: str, manifest: dict[str, object]) -> StartFailed:
-    argv: list[str] = manifest["command"]  # type: ignore[assignment]
+def _explain(number: int, stage: str, manifest: Json) -> StartFailed:
+    argv: list[str] = manifest["command"]
     shown = argv[0][:200]
     if stage == "cwd":
         return StartFailed("not_found", f"cannot enter {manifest['cwd']!s}: {os.strerror(number)}")
@@ -90,7 +97,7 @@ def _explain(number: int, stage: str, manifest: dict[str, object]) -> StartFaile
 
 
 def _child(
-    manifest: dict[str, object], stdio: tuple[int, ...], terminal: bool, failed: int, join_cgroup: list[str]
+    manifest: Json, stdio: tuple[int, ...], terminal: bool, failed: int, join_cgroup: list[str]
 ) -> None:
     """In the child, up to exec. Never returns."""
     stage = "setup"
@@ -104,17 +111,17 @@ def _child(
             _quietly(f"{leaf}/cgroup.procs", "0")
         _quietly("/proc/self/oom_score_adj", _OOM_SCORE)
         _reset_signals()
-        for name, (soft, hard) in manifest.get("rlimits", {}).items():  # type: ignore[attr-defined]
+        for name, (soft, hard) in manifest.get("rlimits", {}).items():
             try:
                 resource.setrlimit(getattr(resource, name), (soft, hard))
             except (ValueError, OSError, AttributeError):
                 pass  # the caller's limit is higher than ours may be: ours stays
-        os.umask(int(manifest.get("umask", 0o022)))  # type: ignore[call-overload]
+        os.umask(int(manifest.get("umask", 0o022)))
         stage = "cwd"
-        os.chdir(os.fsencode(manifest["cwd"]))  # type: ignore[arg-type]
+        os.chdir(os.fsencode(manifest["cwd"]))
         stage = "exec"
-        argv = [os.fsencode(a) for a in manifest["command"]]  # type: ignore[attr-defined]
-        env = {os.fsencode(k): os.fsencode(v) for k, v in manifest["env"].items()}  # type: ignore[attr-defined]
+        argv = [os.fsencode(a) for a in manifest["command"]]
+        env = {os.fsencode(k): os.fsencode(v) for k, v in manifest["env"].items()}
         _exec(argv, env)
     except OSError as e:
         os.write(failed, f"{e.errno or errno.EIO}:{stage}".encode())

@@ -76,9 +76,7 @@ def descendants(root: int, stop_at: frozenset[int] = frozenset()) -> list[tuple[
     return [(s.pid, s.ppid, s.state, s.started) for s in settled.values()]
 
 
-def _walk(
-    root: int, stop_at: frozenset[int], children: Callable[[int], list[int]]
-) -> tuple[dict[int, Stat], bool]:
+def _walk(root: int, stop_at: frozenset[int], children: Callable[[int], list[int]]) -> tuple[dict[int, Stat], bool]:
     """One pass from the root down, and whether nothing moved under it."""
     found: dict[int, Stat] = {}
     steady = True

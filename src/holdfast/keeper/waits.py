@@ -60,9 +60,7 @@ def resolve(pid: int, name: str | None, args: list[int], tty: Tty, controls: boo
     wait = Wait(name)
     if name is None:
         if args and NAMES:
-            wait.on_tty = (
-                False  # a call of this machine that is none of those in the table: not a wait to read
-            )
+            wait.on_tty = False  # a call of this machine that is none of those in the table: not a wait to read
         return wait
     try:
         if name == "restart_syscall":

@@ -119,7 +119,7 @@ def _start(folder: SessionFolder) -> Keeper:
     if manifest is None:
         raise OSError(5, "its manifest cannot be read")
     listener = _listen(folder)
-    limits: dict[str, int] = manifest.get("limits", {})  # type: ignore[assignment]
+    limits: dict[str, int] = manifest.get("limits", {})
     leaves = cgroup.make_leaf(f"holdfast-{manifest['id']}", limits.get("pids", 0), limits.get("memory", 0))
     try:
         started = program.start(manifest, leaves)

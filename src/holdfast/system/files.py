@@ -5,6 +5,13 @@ from __future__ import annotations
 import json
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+
 
 def write_json(path: str, value: object, *, durable: bool = True) -> None:
     """Replace `path` atomically; with `durable` it is on disk, name and all, before this returns."""
@@ -27,7 +34,7 @@ def write_json(path: str, value: object, *, durable: bool = True) -> None:
             os.close(folder)
 
 
-def read_json(path: str) -> dict[str, object] | None:
+def read_json(path: str) -> Json | None:
     """The object in `path`, or None when it is absent or not whole."""
     try:
         with open(path, "rb") as f:

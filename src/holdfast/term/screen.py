@@ -17,10 +17,13 @@ __all__ = ["Screen", "TerminalEngineMissing", "reset_sequence"]
 # Larger than any real display at the smallest font; 2000x2000 cells are 32 MB, the most one screen may take.
 SIZE_MAX = 2000
 SCROLLBACK_LINES = 2000
-# The engine drops history by whole pages of about this many cells, so it keeps one page more than asked for.
+# The engine stores rows in pages of this many cells and bytes and drops history by whole pages. Its limit on lines makes
+# scrolling ten times slower than its limit on bytes, so pages are what is limited: enough for the lines asked for, and
+# for the one that is being filled and the one that is dropped. Where nearly every cell has a style of its own the pages
+# hold fewer lines.
 PAGE_CELLS = 46_225
-# Lines are the limit; this many bytes never is (2000 lines of 2000 columns are 32 MB).
-SCROLLBACK_BYTES = 1 << 40
+PAGE_BYTES = 419_430
+PAGES_EXTRA = 2
 # An escape sequence that is still open is part of the state. Past this length it is a picture or a clipboard, which
 # the engine has no use for, or an attack; only the fact that it is open is kept then.
 UNFINISHED_MAX = 256 * 1024
@@ -38,9 +41,9 @@ TERMINFO_NAME = b"xterm-256color"
 _KEYFRAME = struct.Struct("<4sII")  # magic with version, scrollback lines, modifyOtherKeys level seen
 _KEYFRAME_MAGIC = b"HFK1"
 
-# Sequences the engine does not handle and programs do send; `_LOCAL_MARKS` is the cheap test for their presence.
+# Sequences the engine does not handle and programs do send, and the cheap test for their presence.
 _LOCAL = re.compile(rb"\x1b\[>4(?:;([0-9]{0,2}))?[mn]|\x1b\[(\?4m)|\x1b\[(\?6n)|\x1b\[(!p)|\x1b(c)")
-_LOCAL_MARKS = (b"[>4", b"[?4m", b"[?6n", b"[!p", b"\x1bc")
+_LOCAL_HINT = re.compile(rb"\x1b(?:\[[>?!]|c)")
 _LOCAL_MAX = 7  # the longest of them, less its last byte: what must be carried over a chunk border
 
 # A soft reset as VT220s and xterm do it: it neither moves the cursor nor clears the screen.
@@ -81,12 +84,10 @@ class Screen:
         self._limit_scrollback()
 
     def _limit_scrollback(self) -> None:
-        lines = self._scrollback_lines
-        cols, _rows = self._terminal.size
-        self._terminal.set_count(ghostty.OPT_SCROLLBACK_MAX_BYTES, SCROLLBACK_BYTES if lines else 0)
-        self._terminal.set_count(
-            ghostty.OPT_SCROLLBACK_MAX_LINES, lines + PAGE_CELLS // cols + 1 if lines else 0
-        )
+        cols, rows = self._terminal.size
+        pages = -(-(self._scrollback_lines + rows) // max(1, PAGE_CELLS // cols)) + PAGES_EXTRA
+        limit = pages * PAGE_BYTES if self._scrollback_lines else 0
+        self._terminal.set_count(ghostty.OPT_SCROLLBACK_MAX_BYTES, limit)
 
     # Bytes
 
@@ -94,7 +95,7 @@ class Screen:
         """Take program output; returns what the terminal answers to the program's queries, mostly nothing."""
         window = self._tail + data
         done = len(self._tail)
-        if any(mark in window for mark in _LOCAL_MARKS):
+        if _LOCAL_HINT.search(window):
             for match in _LOCAL.finditer(window):
                 if match.end() > done:
                     self._write(window[done : match.end()])

@@ -13,6 +13,13 @@ import struct
 
 from ..model.limits import FRAME_BYTES_MAX
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+
 VERSION = 1
 
 # client or host -> keeper
@@ -103,7 +110,7 @@ def parse_output(payload: bytes) -> tuple[int, int, bytes]:
     return int(_U64.unpack_from(payload)[0]), payload[8], payload[9:]
 
 
-def parse_json(payload: bytes) -> dict[str, object]:
+def parse_json(payload: bytes) -> Json:
     try:
         value = json.loads(payload)
     except ValueError:

@@ -6,6 +6,13 @@ import json
 
 from ..model.limits import REQUEST_BYTES_MAX
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+
 VERSION = 1
 
 
@@ -29,9 +36,9 @@ class Decoder:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[dict[str, object]]:
+    def feed(self, data: bytes) -> list[Json]:
         self._buffer += data
-        out: list[dict[str, object]] = []
+        out: list[Json] = []
         while len(self._buffer) >= 4:
             size = int.from_bytes(self._buffer[:4], "big")
             if size > REQUEST_BYTES_MAX:

@@ -91,9 +91,7 @@ def test_dev_tty_of_a_process_with_another_terminal_is_not_this_one(start: Start
 
 
 def test_the_sets_of_select_are_read_from_memory(start: Start) -> None:
-    program = start(
-        "import os, select; r, w = os.pipe(); os.dup2(r, 900); select.select([900, 0], [], [0, 900], 70)"
-    )
+    program = start("import os, select; r, w = os.pipe(); os.dup2(r, 900); select.select([900, 0], [], [0, 900], 70)")
     found = blocked(program, "pselect6")
     assert found["watched"] == 2
     assert 69_000 <= found["timeout"] <= 70_000
@@ -256,7 +254,5 @@ def test_a_sample_says_when_it_was_cut_short(monkeypatch: pytest.MonkeyPatch) ->
 def test_memory_that_is_not_there_is_no_error() -> None:
     wait = waits.resolve(os.getpid(), "poll", [8, 4, 0, 0, 0, 0], waits.Tty("/dev/pts/0"), controls=True)
     assert wait.on_tty is False
-    wait = waits.resolve(
-        os.getpid(), "poll", [1 << 63, 4, 0, 0, 0, 0], waits.Tty("/dev/pts/0"), controls=True
-    )
+    wait = waits.resolve(os.getpid(), "poll", [1 << 63, 4, 0, 0, 0, 0], waits.Tty("/dev/pts/0"), controls=True)
     assert wait.on_tty is False

@@ -12,9 +12,7 @@ LEADER = 100
 INTERACTIVE = 1 << 14 | 1 << 19 | 1 << 20 | 1 << 21  # as bash at its prompt: TERM, TSTP, TTIN, TTOU ignored
 
 
-def thread(
-    comm: str = "prog", name: str | None = "read", *, on_tty: bool | None = True, **more: Any
-) -> dict[str, Any]:
+def thread(comm: str = "prog", name: str | None = "read", *, on_tty: bool | None = True, **more: Any) -> dict[str, Any]:
     """A thread of the foreground group, blocked in `name`; by default reading the terminal for ever."""
     facts: dict[str, Any] = {
         "pid": LEADER, "tid": more.get("pid", LEADER), "comm": comm, "pgid": LEADER, "sid": LEADER,

@@ -13,6 +13,7 @@ source behaves and complains as if it had been typed:
 
 PROMPT_COMMAND is left alone where it is readonly (assigning would throw us out) or exported (a nested shell would
 inherit the hook). After Ctrl-C the shell is then at its prompt without a record, which a probe settles.
+The empty word at the end of the typed line is what `$_` shows afterwards.
 Every builtin is called as `\\builtin NAME`, which neither an alias nor a function of that name can take over. Nothing
 here forks. Where errexit is on, our functions return 0: a status of before must not end the shell.
 """
@@ -24,9 +25,10 @@ from .quoting import ansi_c, literal
 
 _SCRIPT = rb"""{ __hf_r=$? __hf_o=$-;\builtin set +avx;\builtin export -n __hf_r __hf_o;} 2>/dev/null
 __hf_b() {
-\builtin local - __hf_a __hf_k=$__hf_r
+\builtin local - __hf_a __hf_k
+__hf_k=$__hf_r
 [[ ! -o errexit ]] || __hf_k=0
-\builtin set +aeuvx
+\builtin set +aekuvx
 @env@
 @history@
 __hf_u=${PROMPT_COMMAND+s}
@@ -36,10 +38,14 @@ __hf_a=${PROMPT_COMMAND[*]@a}
 \builtin return "$__hf_k"
 }
 __hf_e() {
-\builtin local - __hf_c=${1-$?} __hf_k=0 __hf_i
-[[ -o errexit ]] || __hf_k=$__hf_c
-\builtin set +aeuvx
-{ \builtin printf 'holdfast-exec 1 %s %s\n' "$__hf_c" "$$";\builtin pwd;\builtin printf 'end @token@\n';} >|@record@
+\builtin local - __hf_i __hf_k
+__hf_k=$1
+[[ ! -o errexit ]] || __hf_k=0
+\builtin set +aekuvx
+if [[ -n "${__hf_g+s}" ]]; then
+{ \builtin printf 'holdfast-exec 1 %s %s\n' "$1" "$$";\builtin pwd;\builtin printf 'end @token@\n';} >|@record@
+\builtin unset -v __hf_g
+fi
 \builtin printf '\033]7733;e;@token@\a' >/dev/tty || \builtin printf '\033]7733;e;@token@\a'
 if [[ "${PROMPT_COMMAND[*]}" == *@hook@* ]]; then
 case ${PROMPT_COMMAND[*]@a} in
@@ -54,7 +60,7 @@ PROMPT_COMMAND=${PROMPT_COMMAND/@hook@}
 [[ -n "$__hf_u$PROMPT_COMMAND" ]] || \builtin unset -v PROMPT_COMMAND;;
 esac
 fi
-\builtin unset -v __hf_g __hf_o __hf_r __hf_s __hf_u
+\builtin unset -v __hf_o __hf_r __hf_s __hf_u
 \builtin unset -f __hf_b __hf_e
 \builtin return "$__hf_k"
 }
@@ -63,16 +69,16 @@ __hf_s=
 [[ "${__hf_o#*v}" == "$__hf_o" ]] || __hf_s+=v
 [[ "${__hf_o#*x}" == "$__hf_o" ]] || __hf_s+=x
 [[ -z "$__hf_s" ]] || __hf_s="\builtin set -$__hf_s;"
-__hf_s="{ $__hf_s"'__hf_b;} 2>/dev/null'$'\n'
+__hf_s="{ $__hf_s"'__hf_b "";} 2>/dev/null'$'\n'
 @go@
 """
 
-_RUN = rb"""__hf_g='if \builtin eval "$__hf_s";then { __hf_e;} 2>/dev/null;else { __hf_e;} 2>/dev/null;fi'
+_RUN = rb"""__hf_g='if \builtin eval "$__hf_s";then { __hf_e "$?";} 2>/dev/null;else { __hf_e "$?";} 2>/dev/null;fi'
 __hf_s+=@source@"""
 
 _PROBE = rb"""__hf_g='\builtin eval "$__hf_s";{ __hf_e "$__hf_r";} 2>/dev/null'"""
 
-_HOOK = rb"'{ __hf_e;} 2>/dev/null'"
+_HOOK = rb"""'{ __hf_e "$?";} 2>/dev/null'"""
 
 # The leading space keeps the typed line out of the history only where HISTCONTROL says so. Elsewhere a look at the last
 # entry tells whether it is there (HISTIGNORE), and a file brings that entry here without a fork.
@@ -99,10 +105,8 @@ def wrapped(job: Job) -> Wrapped:
         token=job.token,
         record=record,
         hook=_HOOK,
-        env=b"\n".join(
-            rb"\builtin export " + name + b"=" + literal(value) for name, value in job.env.items()
-        ),
+        env=b"\n".join(rb"\builtin export " + name + b"=" + literal(value) for name, value in job.env.items()),
         history=fill(_HISTORY, record=record, path=literal(path), remember=remember),
         go=_PROBE if job.source is None else fill(_RUN, source=literal(job.source)),
     )
-    return Wrapped(script, CLEAR + rb" \builtin . " + path + rb';\builtin eval "$__hf_g"' + b"\r")
+    return Wrapped(script, CLEAR + rb" \builtin . " + path + rb""";\builtin eval "$__hf_g" ''""" + b"\r")

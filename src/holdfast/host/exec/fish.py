@@ -10,36 +10,33 @@ from .dialect import CLEAR, Job, Wrapped, fill
 from .quoting import fish_escapes, literal
 
 _SCRIPT = rb"""builtin set -g __hf_r $status
-function __hf_q
-return $argv[1]
-end
 function __hf_b
 @env@
 builtin printf '\e]7733;b;@token@\a' >/dev/tty; or builtin printf '\e]7733;b;@token@\a'
 return $__hf_r
 end
 function __hf_e
-builtin set -l __hf_c $status
-builtin set -q argv[1]; and builtin set __hf_c $argv[1]
+if builtin set -q __hf_g
 begin
-builtin printf 'holdfast-exec 1 %s %s\n' $__hf_c $fish_pid
+builtin printf 'holdfast-exec 1 %s %s\n' $argv[1] $fish_pid
 builtin pwd
 builtin printf 'end @token@\n'
 end >@record@
-builtin printf '\e]7733;e;@token@\a' >/dev/tty; or builtin printf '\e]7733;e;@token@\a'
 builtin set -e -g __hf_g
+end
+builtin printf '\e]7733;e;@token@\a' >/dev/tty; or builtin printf '\e]7733;e;@token@\a'
 builtin set -e -g __hf_r
 builtin set -e -g __hf_s
 builtin functions -e __hf_b __hf_e __hf_h
-return $__hf_c
+return $argv[1]
 end
 function __hf_h --on-event fish_prompt
-__hf_e 2>/dev/null
+__hf_e $status 2>/dev/null
 end
 @go@
 """
 
-_RUN = rb"""builtin set -g __hf_g '__hf_b 2>/dev/null;builtin eval $__hf_s;__hf_e 2>/dev/null'
+_RUN = rb"""builtin set -g __hf_g '__hf_b 2>/dev/null;builtin eval $__hf_s;__hf_e $status 2>/dev/null'
 builtin set -g __hf_s @source@"""
 
 _PROBE = rb"""builtin set -g __hf_g '__hf_b 2>/dev/null;__hf_e $__hf_r 2>/dev/null'"""

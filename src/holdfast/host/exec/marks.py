@@ -52,9 +52,7 @@ class MarkScanner:
             return []
         self._next = offset + len(data)
         seam = self._tail + data[: self._size - 1]
-        found = self._search(
-            seam, offset - len(self._tail), offset
-        )  # only those that cross the border fit in it
+        found = self._search(seam, offset - len(self._tail), offset)  # only those that cross the border fit in it
         found += self._search(data, offset, offset)
         keep = self._size - 1
         self._tail = data[-keep:] if len(data) >= keep else (self._tail + data)[-keep:]

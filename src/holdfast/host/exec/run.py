@@ -84,9 +84,7 @@ class Execs:
 
     # -- starting
 
-    async def start(
-        self, session: Session, source: bytes, actor: Json, exec_id: str | None = None
-    ) -> Command:
+    async def start(self, session: Session, source: bytes, actor: Json, exec_id: str | None = None) -> Command:
         if not session.live or session.link is None:
             raise HoldfastError("conflict", f"{session.name} is not running", f"hold restart {session.name}")
         if session.kind != "terminal":
@@ -135,9 +133,7 @@ class Execs:
             delay = min(delay * 2, SAMPLE_MAX_S)
         raise HoldfastError("conflict", f"{session.name} has ended", f"hold restart {session.name}")
 
-    async def _type(
-        self, session: Session, shell: str, pid: int, source: bytes, actor: Json, exec_id: str
-    ) -> Command:
+    async def _type(self, session: Session, shell: str, pid: int, source: bytes, actor: Json, exec_id: str) -> Command:
         assert session.link is not None
         token = os.urandom(16).hex()
         record = {
@@ -252,9 +248,7 @@ class Execs:
                 found = parse_record(f.read())
         except OSError:
             found = None
-        code, cwd = (
-            (found.exit_code, os.fsdecode(found.cwd) if found.cwd else None) if found else (None, None)
-        )
+        code, cwd = (found.exit_code, os.fsdecode(found.cwd) if found.cwd else None) if found else (None, None)
         if not command.probing:
             command.finish("exited", code, end, cwd)
             return
@@ -356,9 +350,7 @@ class Execs:
         if _is_exec_id(exec_id):
             record = read_json(os.path.join(session.folder.execs, exec_id + ".json"))
         if record is None:
-            raise not_found(
-                f"{session.name} has no command {exec_id[:40]!r}", "exec ids come from hold exec --json"
-            )
+            raise not_found(f"{session.name} has no command {exec_id[:40]!r}", "exec ids come from hold exec --json")
         command = Command(session, record)
         if command.running:
             self._revive(command)

@@ -25,8 +25,8 @@ class OpenFiles(NamedTuple):
 def open_files(pids: Iterable[int], limit: int = FILES_MAX) -> OpenFiles:
     """Files, pipes, sockets and terminals that are open.
 
-    Descriptors with nothing behind them that a person would call open (epoll, eventfd, timers, pidfds) are left
-    out. Pids that are gone, or not ours to see, have no files.
+    Descriptors with nothing behind them that a person would call open (epoll, eventfd, timers, pidfds) are
+    left out. Pids that are gone, or not ours to see, have no files.
     """
     found: list[dict[str, Any]] = []
     for pid in pids:

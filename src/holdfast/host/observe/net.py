@@ -39,7 +39,7 @@ class PortWatcher:
         self._members: frozenset[int] = frozenset()
 
     def ports(self, pids: Sequence[int]) -> list[dict[str, Any]]:
-        """The session object's `ports`: a row per listening socket, with the first of `pids` that holds it."""
+        """The session object's `ports`: a row per listening socket, with the first of `pids` holding it."""
         members = frozenset(pids)
         found = listeners(pids)
         kept = {
@@ -182,9 +182,7 @@ def _rows_of(network: _Network, holders: dict[int, list[tuple[int, int]]]) -> It
                 yield _row(f"unix:{end.name}", f"unix:{far}", end.state, "unix", holders[inode])
 
 
-def _row(
-    local: str, remote: str, state: int, protocol: str, holders: list[tuple[int, int]]
-) -> dict[str, Any]:
+def _row(local: str, remote: str, state: int, protocol: str, holders: list[tuple[int, int]]) -> dict[str, Any]:
     return {
         "local": local,
         "remote": remote,

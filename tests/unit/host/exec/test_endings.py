@@ -25,7 +25,7 @@ def test_ctrl_c_ends_a_program_with_130(start: Start, shell: str) -> None:
     session = start(shell)
     running = session.start(b"sleep 100; echo never")
     running.begun()
-    session.wait_foreground()
+    session.wait_program("sleep")
     session.type(b"\x03")
     result = running.finish()
     assert result.code == 130
@@ -51,7 +51,7 @@ def test_ctrl_backslash_ends_a_program_with_131(start: Start, shell: str) -> Non
     session = start(shell)
     running = session.start(b"sleep 100")
     running.begun()
-    session.wait_foreground()
+    session.wait_program("sleep")
     session.type(b"\x1c")
     assert running.finish().code == 131
     assert cleared(session)
@@ -62,7 +62,7 @@ def test_ctrl_z_ends_the_command_with_148_and_leaves_the_job(start: Start, shell
     session = start(shell)
     running = session.start(b"sleep 100")
     running.begun()
-    session.wait_foreground()
+    session.wait_program("sleep")
     session.type(b"\x1a")
     assert running.finish().code == 148
     assert b"sleep 100" in session.exec(b"jobs").output
@@ -73,7 +73,7 @@ def test_ctrl_z_in_fish_leaves_the_job(start: Start) -> None:
     session = start("fish")
     running = session.start(b"sleep 100")
     running.begun()
-    session.wait_foreground()
+    session.wait_program("sleep")
     session.type(b"\x1a")
     running.finish()
     assert b"sleep 100" in session.exec(b"jobs").output
@@ -200,7 +200,9 @@ def test_a_background_writer_does_not_confuse_the_commands_after_it(start: Start
 
 
 @pytest.mark.parametrize("shell", EVERY)
-@pytest.mark.parametrize("mode", [b"stty raw", b"stty -echo", b"stty raw -echo", b"clear", b"printf '\\033c\\033[?1049h'"])
+@pytest.mark.parametrize(
+    "mode", [b"stty raw", b"stty -echo", b"stty raw -echo", b"clear", b"printf '\\033c\\033[?1049h'"]
+)
 def test_a_terminal_left_in_disorder_does_not_stop_the_next_command(start: Start, shell: str, mode: bytes) -> None:
     session = start(shell)
     assert session.exec(mode).code == 0

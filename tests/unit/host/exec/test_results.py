@@ -64,12 +64,8 @@ def test_the_record_says_which_process_the_shell_is(start: Start, shell: str) ->
 
 
 @pytest.mark.parametrize("shell", EVERY)
-@pytest.mark.parametrize(
-    "name", [b"plain", b"with space", b"two\nlines\n", b"quo'te\"$x", b"\xff\xfe", "ünï".encode()]
-)
-def test_the_directory_is_reported_byte_for_byte(
-    start: Start, shell: str, name: bytes, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", [b"plain", b"with space", b"two\nlines\n", b"quo'te\"$x", b"\xff\xfe", "ünï".encode()])
+def test_the_directory_is_reported_byte_for_byte(start: Start, shell: str, name: bytes, tmp_path: Path) -> None:
     folder = os.path.join(os.fsencode(tmp_path.resolve()), name)
     os.mkdir(folder)
     session = start(shell)
@@ -81,9 +77,7 @@ def test_the_directory_is_reported_byte_for_byte(
 @pytest.mark.parametrize("shell", POSIX)
 def test_state_of_the_shell_survives_to_the_next_command(start: Start, shell: str) -> None:
     session = start(shell)
-    session.exec(
-        b"mkdir sub; cd sub; kept=yes; export SENT=out; greet() { echo hello $1; }; alias hi='echo aliased'"
-    )
+    session.exec(b"mkdir sub; cd sub; kept=yes; export SENT=out; greet() { echo hello $1; }; alias hi='echo aliased'")
     session.exec(b"umask 027; set -- one two")
     result = session.exec(b'echo "$kept $(sh -c "echo \\$SENT") $2 $(umask -S)"; greet you; hi; pwd')
     folder = bytes(session.folder / "sub")
@@ -92,16 +86,12 @@ def test_state_of_the_shell_survives_to_the_next_command(start: Start, shell: st
 
 def test_state_of_fish_survives_to_the_next_command(start: Start) -> None:
     session = start("fish")
-    session.exec(
-        b"mkdir sub; cd sub; set -g kept yes; set -gx SENT out; function greet; echo hello $argv; end"
-    )
+    session.exec(b"mkdir sub; cd sub; set -g kept yes; set -gx SENT out; function greet; echo hello $argv; end")
     result = session.exec(b"echo $kept (sh -c 'echo $SENT'); greet you; pwd")
     assert result.text == b"yes out\nhello you\n" + bytes(session.folder / "sub") + b"\n"
 
 
-@pytest.mark.parametrize(
-    ("shell", "ask"), [("bash", b"$?"), ("zsh", b"$?"), ("sh", b"$?"), ("fish", b"$status")]
-)
+@pytest.mark.parametrize(("shell", "ask"), [("bash", b"$?"), ("zsh", b"$?"), ("sh", b"$?"), ("fish", b"$status")])
 def test_a_command_sees_the_status_of_the_one_before(start: Start, shell: str, ask: bytes) -> None:
     session = start(shell)
     session.exec(b"sh -c 'exit 5'")

@@ -54,9 +54,7 @@ def test_a_source_may_hold_every_byte_but_nul(start: Start, shell: str) -> None:
 def test_fish_runs_several_lines_and_odd_characters(start: Start) -> None:
     session = start("fish")
     assert session.exec(b"for i in 1 2\n  echo $i\nend\necho end").text == b"1\n2\nend\n"
-    assert (
-        session.exec(b"printf '%s|' 'it\\'s' 'a\\\\b' 'a\tb' '!!' 'c\rd'").text == b"it's|a\\b|a\tb|!!|c\rd|"
-    )
+    assert session.exec(b"printf '%s|' 'it\\'s' 'a\\\\b' 'a\tb' '!!' 'c\rd'").text == b"it's|a\\b|a\tb|!!|c\rd|"
 
 
 @pytest.mark.parametrize("shell", EVERY)
@@ -75,9 +73,7 @@ def test_a_source_that_does_nothing_succeeds(start: Start, shell: str, source: b
         ("fish", 123, b"fish: Unexpected ')' for unopened parenthesis\n"),
     ],
 )
-def test_a_syntax_error_is_reported_with_its_message(
-    start: Start, shell: str, code: int, message: bytes
-) -> None:
+def test_a_syntax_error_is_reported_with_its_message(start: Start, shell: str, code: int, message: bytes) -> None:
     session = start(shell)
     result = session.exec(b"echo )")
     assert message in result.text

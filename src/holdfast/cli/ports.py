@@ -1,0 +1,37 @@
+"""Listening ports of all sessions, with the session and the process that serves each.
+
+  hold ports
+  hold ports 3000 --json
+"""
+
+from __future__ import annotations
+
+from ..client.sync import Host
+from ..model.errors import HoldfastError
+from . import arguments, output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("port", metavar="PORT", nargs="?", type=int, help="only this one; exit 1 when nobody serves it")
+    arguments.json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.port is not None and not 0 < args.port < 65536:
+        raise HoldfastError("usage", f"{args.port} is not a port", "1 to 65535")
+    rows = Host().call("ports", port=args.port)
+    if args.json:
+        output.print_json(rows)
+        return 0
+    if not rows:
+        what = "no session listens" if args.port is None else f"no session listens on port {args.port}"
+        output.note(what)
+        return 0 if args.port is None else 1
+    cells = [(r["port"], r["protocol"], r["address"], r["session_name"], r["pid"], r["session"]) for r in rows]
+    styles = [("cyan", "", "", "bold", "", "dim") for _ in rows]
+    output.table(("PORT", "PROTOCOL", "ADDRESS", "SESSION", "PID", "ID"), cells, styles)
+    return 0

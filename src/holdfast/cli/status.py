@@ -1,0 +1,98 @@
+"""What is happening, observed now: on this host, or in one session.
+
+  hold status
+  hold status web
+  hold status web --json         everything the kernel tells
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from ..client.sync import Host
+from . import arguments, ls, output, ps, summary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+_LABEL_STYLE = "dim"
+_STYLES = {
+    "running": "green", "at_prompt": "green", "full_screen": "green", "waiting_for_input": "yellow",
+    "waiting_for_secret": "yellow", "unknown": "red", "exited": "dim",
+}  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.session(parser, nargs="?")
+    arguments.json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    host = Host()
+    if args.session is None:
+        return _overview(host, as_json=args.json)
+    status = host.call("status", session=args.session)
+    if args.json:
+        output.print_json(status)
+    elif sys.stdout.isatty():
+        _page(status, time.time())
+    else:
+        for label, value in _lines(status, time.time()):
+            print(f"{label}\t{output.safe(value)}")
+    return 0
+
+
+def _overview(host: Host, *, as_json: bool) -> int:
+    answer = host.call("status")
+    if as_json:
+        output.print_json(answer)
+        return 0
+    about, now = answer["host"], time.time()
+    if sys.stdout.isatty():
+        print(f"{output.paint('host', 'bold')} {about['id']}, pid {about['pid']}, version {about['version']},"
+              f" up {output.age(about['started_at'], now)}, home {output.safe(about['home'])}\n")  # fmt: skip
+    else:
+        print("\t".join(map(str, ("host", about["id"], about["pid"], about["version"], about["started_at"]))))
+    shown = [s for s in answer["sessions"] if s["state"] in ("live", "lost") or s.get("restart_at")]
+    ended = len(answer["sessions"]) - len(shown)
+    if shown:
+        ls.show(shown, now)
+    else:
+        output.note("no sessions are running; start one: hold run")
+    if ended:
+        output.note(f"and {ended} ended: hold ls -a")
+    return 0
+
+
+def _lines(s: dict[str, Any], now: float) -> list[tuple[str, str]]:
+    """The page as label and value, for a pipe."""
+    activity = s["activity"]
+    out = [("name", s["name"]), ("state", s["state"]), ("activity", activity["kind"]),
+           ("confidence", activity["confidence"]), ("evidence", activity["evidence"])]  # fmt: skip
+    if activity["prompt"]:
+        out.append(("prompt", activity["prompt"]))
+    out += summary.facts(s, now)
+    out += [("process", f"{p['pid']} {p['ppid']} {p['command']}") for p in s["processes"]]
+    return out
+
+
+def _page(s: dict[str, Any], now: float) -> None:
+    activity = s["activity"]
+    style = _STYLES.get(activity["kind"], "") if s["state"] == "live" else "red" if s["state"] == "lost" else "dim"
+    print(f"{output.paint('●', style)} {output.paint(output.safe(s['name']), 'bold')}"
+          f"  {output.paint(output.safe(summary.headline(s)), style)}")  # fmt: skip
+    if activity["prompt"] and s["state"] == "live":
+        print(f"  {output.paint('>', 'yellow')} {output.safe(activity['prompt'])}")
+    print(output.paint(f"  {output.safe(activity['evidence'])}", _LABEL_STYLE) + "\n")
+    facts, before = summary.facts(s, now), ""
+    width = max(len(label) for label, _ in facts)
+    for label, value in facts:
+        shown = label if label != before else ""
+        print(f"  {output.paint(shown.ljust(width), _LABEL_STYLE)}  {output.safe(value)}")
+        before = label
+    if s["processes"]:
+        print()
+        ps.show(s["processes"])

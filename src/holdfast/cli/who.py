@@ -1,0 +1,40 @@
+"""Who holds a session's controls, and who is attached.
+
+  hold who deploy
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from ..client.sync import Host
+from . import arguments, output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.session(parser)
+    arguments.json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    status = Host().call("status", session=args.session)
+    controls, attached = status["controls"], status["attached"]
+    if args.json:
+        output.print_json(
+            {"session": status["id"], "name": status["name"], "controls": controls, "attached": attached}
+        )
+        return 0
+    now = time.time()
+    holder = controls["holder"]
+    rows = [("controls", (controls.get("name") or holder) if holder else "-", controls["kind"] or "-", "-",
+             output.age(controls["since"], now), f"epoch {controls['epoch']}")]  # fmt: skip
+    rows += [("attached", a["name"], "-", a["via"], output.age(a.get("since"), now), a["mode"]) for a in attached]
+    output.table(("WHAT", "WHO", "KIND", "VIA", "FOR", "DETAIL"), rows)
+    if holder is None and sys.stdout.isatty():
+        output.note("the controls are free: typing takes them")
+    return 0
