@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -47,6 +46,9 @@ class Tmux:
     def attach_words(self, name: str) -> Sequence[str]:
         return (*self._base, "attach-session", "-t", name)
 
+    def screen(self, name: str) -> str:
+        return self._ask("capture-pane", "-p", "-t", name)
+
     def end(self, name: str) -> None:
         self._ask("kill-session", "-t", name)
 
@@ -57,44 +59,28 @@ class Dtach:
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="hold-bench-dtach-"))
         self.env = clean_env()
-        self._masters: list[int] = []
-        self._count = 0
+        self._masters: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Dtach:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        for pid in self._masters:
-            gone(pid, lambda pid=pid: _hang_up(pid))  # type: ignore[misc]
+        for master in self._masters:
+            master.terminate()
+            master.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def hold(self, *command: str) -> str:
-        """A detached session; its socket."""
-        self._count += 1
-        socket = str(self._folder / f"s{self._count}")
-        subprocess.run(["dtach", "-n", socket, *command], env=self.env, cwd="/", check=True)
-        self._masters.append(until(lambda: _master_of(socket)))
-        return socket
+        """A session nobody is attached to; its socket."""
+        socket = self._folder / f"s{len(self._masters)}"
+        # -N stays our child, so that it can be ended by its pid.
+        words = ["dtach", "-N", str(socket), "-r", "none", *command]
+        quiet = subprocess.DEVNULL
+        self._masters.append(
+            subprocess.Popen(words, env=self.env, cwd="/", stdin=quiet, stdout=quiet, start_new_session=True)
+        )
+        until(socket.exists)
+        return str(socket)
 
     def attach_words(self, socket: str) -> Sequence[str]:
         return ("dtach", "-a", socket, "-E", "-z", "-r", "none")
-
-
-def _master_of(socket: str) -> int | None:
-    """The pid of the dtach that was started with this socket: nothing else can tell it."""
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                words = Path("/proc", name, "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if words[:3] == [b"dtach", b"-n", os.fsencode(socket)]:
-                return int(name)
-    return None
-
-
-def _hang_up(master: int) -> None:
-    """End the master's program; the master ends with it."""
-    for name in Path(f"/proc/{master}/task/{master}/children").read_text().split():
-        os.kill(int(name), 9)
-    os.kill(master, 15)

@@ -16,7 +16,7 @@ class Target:
     value: float
     limit: float
     better: str  # "lower" or "higher"
-    unit: str = "×"
+    unit: str = "x"
 
     @property
     def met(self) -> bool:
@@ -79,7 +79,7 @@ def number(value: float) -> str:
 
 
 def spaced(unit: str) -> str:
-    return unit if unit == "×" else f" {unit}" if unit else ""
+    return unit if unit == "x" else f" {unit}" if unit else ""
 
 
 def spread(values: Sequence[float]) -> str:

@@ -1,4 +1,4 @@
-"""An interactive shell in a real PTY, and commands run in it the way the host does it: script, typed line, marks, record."""
+"""An interactive shell in a real PTY, and commands run in it the way the host does: script, typed line, marks, record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -70,6 +69,7 @@ class PtyShell:
         self._running: list[Running] = []
         self._count = 0
         command, extra = _start(shell, folder, rc)
+        command[1:1] = argv
         environment = {
             "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
             "HOME": str(folder),
@@ -80,7 +80,7 @@ class PtyShell:
         }
         self.pid, self.master = pty.fork()
         if self.pid == 0:
-            _become([*command, *argv], folder, environment)
+            _become(command, folder, environment)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.wait_prompt(0)
 
@@ -138,18 +138,18 @@ class PtyShell:
         self.wait_prompt(since)
         return bytes(self.output[since:])
 
-    def start(self, source: bytes, **options: Any) -> Running:
-        """Begin a command; the shell must be at its prompt."""
-        return self._begin(lambda **given: wrap(self.shell, source=source, **given, **options))
+    def start(self, source: bytes, *, before: bytes = b"", env: Mapping[bytes, bytes] | None = None) -> Running:
+        """Begin a command; the shell must be at its prompt. `before` goes out in one write with the typed line."""
+        return self._begin(lambda **given: wrap(self.shell, source=source, env=env or {}, **given), before)
 
-    def exec(self, source: bytes, **options: Any) -> Result:
+    def exec(self, source: bytes, *, env: Mapping[bytes, bytes] | None = None) -> Result:
         """One command from prompt to prompt."""
-        return self.start(source, **options).finish()
+        return self.start(source, env=env).finish()
 
     def probe(self) -> Result:
         return self._begin(lambda **given: probe(self.shell, **given)).finish()
 
-    def _begin(self, make: Callable[..., Wrapped]) -> Running:
+    def _begin(self, make: Callable[..., Wrapped], before: bytes = b"") -> Running:
         self._count += 1
         script, record = self.folder / f"exec {self._count}", self.folder / f"exec {self._count}.record"
         running = Running(self, secrets.token_hex(16), script, record)
@@ -158,7 +158,7 @@ class PtyShell:
         with open(descriptor, "wb") as file:
             file.write(wrapped.script)
         self._running.append(running)
-        self.type(wrapped.typed)
+        self.type(before + wrapped.typed)
         return running
 
     def _read(self) -> None:
@@ -233,7 +233,7 @@ def _become(command: Sequence[str], folder: Path, environment: Mapping[str, str]
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         os.chdir(folder)
-        os.execvpe(command[0], command, environment)
+        os.execvpe(command[0], list(command), environment)
     finally:
         os._exit(127)
 

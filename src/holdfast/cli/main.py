@@ -50,6 +50,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+TAKES_COMMAND = ("run", "exec")  # what stands after `--` is the user's, to the letter
+
+
 def parser_for(name: str) -> argparse.ArgumentParser:
     """The parser of one command, with its module's arguments."""
     import importlib
@@ -99,10 +102,9 @@ def _run(words: list[str]) -> int:
         close = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f"did you mean hold {close[0]}?" if close else "hold help lists the commands"
         raise HoldfastError("usage", f"there is no command {name[:60]!r}", hint)
-    ours, command = _split(words[1:])
-    parser = parser_for(name)
-    # A command line may stand before or after our own options; what looks like an option needs `--` before it.
-    arguments = parser.parse_intermixed_args(ours) if name in ("run", "exec") else parser.parse_args(ours)
+    ours, command = _split(words[1:]) if name in TAKES_COMMAND else (words[1:], None)
+    # Options may stand between other words; what looks like an option and is not needs `--` before it.
+    arguments = parser_for(name).parse_intermixed_args(ours)
     arguments.command_words = command
     return int(arguments._run(arguments) or 0)
 

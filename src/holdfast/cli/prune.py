@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--older-than", type=seconds, default=0.0, metavar="D", help="only what ended so long ago: 12h, 7d")
+    parser.add_argument("--older-than", type=seconds, default=0.0, metavar="D", help="only what ended before: 12h, 7d")
     arguments.json_flag(parser)
     arguments.why(parser)
 

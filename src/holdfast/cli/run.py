@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--idle-ttl", metavar="DURATION", help="end it when idle so long: 30m, 2h")
     parser.add_argument("--kernel", metavar="SPEC", help="hold a Jupyter kernel instead of a program")
     parser.add_argument(
-        "--limit", metavar="pids=N|memory=SIZE", action="append", default=[], help="where cgroups allow"
+        "--limit", metavar="pids=N|memory=SIZE|log=SIZE", action="append", default=[], help="where cgroups allow"
     )
     parser.add_argument("--detach-keys", default=DEFAULT, metavar="KEYS")
     parser.add_argument("cmd", nargs="*", metavar="CMD")
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     request = start_request(
         command or None, name=args.name, cwd=args.cwd, env=parse_env(args.env), pipes=args.pipes, size=size,
         restart=args.restart, idle_ttl=args.idle_ttl, acts_as=args.acts_as, why=args.why,
-        pids_max=limits.get("pids"), memory_max=limits.get("memory"),
+        pids_max=limits.get("pids"), memory_max=limits.get("memory"), log_max=limits.get("log"),
     )  # fmt: skip
     if args.acts_as:
         raise HoldfastError(
@@ -142,8 +142,8 @@ def parse_env(pairs: list[str]) -> dict[str, str]:
 def parse_limits(pairs: list[str]) -> dict[str, int]:
     out = {}
     for pair in pairs:
-        found = re.fullmatch(r"(pids|memory)=(\d+)([kKmMgG]?)", pair)
+        found = re.fullmatch(r"(pids|memory|log)=(\d+)([kKmMgG]?)", pair)
         if not found:
-            raise invalid(f"{pair[:40]!r} is not a limit", "pids=500 or memory=512M")
+            raise invalid(f"{pair[:40]!r} is not a limit", "pids=500, memory=512M or log=64M")
         out[found[1]] = int(found[2]) * _UNITS[found[3].lower()]
     return out

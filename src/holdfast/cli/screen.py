@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import argparse
 
 # Cells hold no control characters; should one ever, it does not reach a person's terminal.
-_CONTROLS = {n: 0xFFFD for n in (*range(10), *range(11, 32), *range(127, 160))}
+_CONTROLS = dict.fromkeys((*range(10), *range(11, 32), *range(127, 160)), 0xFFFD)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -2,7 +2,8 @@
 
   hold send dev "make test" --enter
   hold send dev --key C-c
-  hold send editor --key Escape --key :wq --enter
+  hold send editor --key Escape
+  hold send editor :wq --enter
   cat big.sql | hold send db --stdin
   hold send deploy --secret                asks without echo; nothing of it is kept
 
@@ -12,6 +13,7 @@ TEXT is sent as it is; --enter presses Return. Order: TEXT, --stdin, each --key,
 from __future__ import annotations
 
 import base64
+import os
 import sys
 
 from ..client.sync import Host
@@ -22,7 +24,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+    from typing import Any
 
+_SECRET_BYTES_MAX = 64 << 10  # a key file, not a disk
 _PORTION_BYTES = 64 << 10  # one frame to the keeper; stdin of any length passes without being held whole
 
 
@@ -30,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
     parser.add_argument("text", metavar="TEXT", nargs="*", help="what to type (one argument)")
     parser.add_argument("--enter", action="store_true", help="press Return at the end")
-    parser.add_argument("--key", metavar="NAME", action="append", default=[], help="Enter, Tab, Up, F5, C-c, M-x … (repeatable)")
+    parser.add_argument(
+        "--key", metavar="NAME", action="append", default=[], help="Enter, Tab, Up, F5, C-c, M-x … (repeatable)"
+    )
     parser.add_argument("--stdin", action="store_true", help="type what comes from stdin, byte for byte")
     parser.add_argument("--secret", action="store_true", help="ask without echo, or with --stdin; keep nothing of it")
     parser.add_argument("--eof", action="store_true", help="end the program's input (Ctrl-D, or close the pipe)")
@@ -39,55 +45,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    words = [*args.text, *(args.command_words or [])]
-    if len(words) > 1:
-        raise HoldfastError("usage", f"{len(words)} texts to send", 'quote them as one: hold send SESSION "a b"')
-    if args.secret and words:
+    if len(args.text) > 1:
+        raise HoldfastError("usage", f"{len(args.text)} texts to send", 'quote them as one: hold send SESSION "a b"')
+    if args.secret and args.text:
         raise HoldfastError(
             "usage", "a secret is never taken from the command line, where others can read it",
             "leave TEXT out and type it, or pass it with --stdin",
         )  # fmt: skip
-    text = words[0] if words else ""
+    text = args.text[0] if args.text else ""
     if not (text or args.enter or args.key or args.stdin or args.secret or args.eof):
         raise HoldfastError("usage", "nothing to send", "give TEXT, --enter, --key or --stdin")
     host = Host()
     sent, answer = 0, None
-    parts = _parts(host, args, text)
-    pending = next(parts, None)
-    if pending is None and not args.eof:
+    for data in _parts(host, args, text):
+        answer = _type(host, args, data)
+        sent += len(data)
+    if args.eof:
+        answer = _type(host, args, b"", eof=True)
+    if answer is None:
         raise HoldfastError("usage", "nothing to send: stdin is empty", "give TEXT, --enter or --key")
-    while pending is not None or answer is None:
-        following = next(parts, None)
-        data = base64.b64encode(pending or b"").decode()
-        answer = host.call(
-            "send", session=args.session, data=data, secret=args.secret, why=args.why,
-            eof=args.eof and following is None,
-        )  # fmt: skip
-        sent += answer["sent"]
-        pending = following
     if args.json:
         output.print_json({**answer, "sent": sent})
     return 0
 
 
+def _type(host: Host, args: argparse.Namespace, data: bytes, *, eof: bool = False) -> dict[str, Any]:
+    payload = base64.b64encode(data).decode()
+    return host.call(  # type: ignore[no-any-return]
+        "send", session=args.session, data=payload, secret=args.secret, eof=eof, why=args.why
+    )
+
+
 def _parts(host: Host, args: argparse.Namespace, text: str) -> Iterator[bytes]:
-    """What to type, in portions and in order."""
+    """What to type, in order; stdin as it comes, all else in one piece that nobody can type into."""
+    head = text.encode("utf-8", "surrogateescape")
     tail = _keys(host, args.session, args.key) + (b"\r" if args.enter else b"")
     if args.secret and (sys.stdin.isatty() or not args.stdin):
         yield _asked(args.session) + (tail or b"\r")  # the Return that ended the answer is part of it
-        return
-    if not args.stdin:
-        yield text.encode("utf-8", "surrogateescape") + tail
-        return
-    before = text.encode("utf-8", "surrogateescape")
-    while portion := sys.stdin.buffer.read1(_PORTION_BYTES):
-        if before:
-            yield before
-        before = portion
-    if args.secret and args.enter and before.endswith(b"\n"):
-        before = before[:-1]  # `echo SECRET |` brings a line end of its own
-    if before + tail:
-        yield before + tail
+    elif args.secret:
+        secret = sys.stdin.buffer.read(_SECRET_BYTES_MAX)
+        if args.enter and secret.endswith(b"\n"):
+            secret = secret[:-1]  # `echo SECRET |` brings a line end of its own
+        yield secret + tail
+    elif args.stdin:
+        if head:
+            yield head
+        while portion := os.read(sys.stdin.fileno(), _PORTION_BYTES):
+            yield portion
+        if tail:
+            yield tail
+    elif head + tail:
+        yield head + tail
 
 
 def _asked(session: str) -> bytes:
@@ -113,4 +121,4 @@ def _keys(host: Host, session: str, names: list[str]) -> bytes:
     try:
         return b"".join(encode(name, app_cursor=cursor) for name in names)
     except ValueError as e:
-        raise invalid(str(e), "Enter, Tab, Escape, Up, F5, C-c, M-x …") from None
+        raise invalid(str(e)) from None

@@ -42,7 +42,8 @@ def facts(s: Json, now: float) -> list[tuple[str, str]]:
     if s["exit"]:
         out.append(("exit", _exit(s["exit"], now)))
     out += [("ports", _port(s, p)) for p in s["ports"]]
-    out.append(("controls", _controls(s["controls"], now)))
+    if s["state"] == "live":
+        out.append(("controls", _controls(s["controls"], now)))
     out += [("attached", f"{a['name']} via {a['via']}, {a['mode']}") for a in s["attached"]]
     if s["pty"]:
         out.append(("terminal", _terminal(s["pty"])))

@@ -1,4 +1,4 @@
-"""Wait until something is true of a session. Exit 0 when it is, 124 when the time is up, 1 when the session ended first.
+"""Wait until something is true of a session: exit 0 then, 124 when the time is up, 1 when the session ended first.
 
   hold wait web --for port=3000 --timeout 30
   hold wait build --for exit

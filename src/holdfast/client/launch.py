@@ -26,11 +26,11 @@ def start_host(home: Home) -> None:
             "failed", f"cannot write to {home.path}: {e.strerror}", "set HOLDFAST_HOME to a folder of yours"
         ) from None
     ready, theirs = os.pipe()
-    os.set_inheritable(theirs, True)
     env = {k: v for k, v in os.environ.items() if k in _KEPT}
     env["HOLDFAST_HOME"] = home.path
     try:
-        process = subprocess.Popen(
+        # The entry forks at once and its parent ends: the daemon is nobody's child, and no zombie of ours later.
+        launcher = subprocess.Popen(
             [sys.executable, "-I", _ENTRY, home.path, str(theirs)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             cwd="/", env=env, start_new_session=True, pass_fds=[theirs],
@@ -40,16 +40,12 @@ def start_host(home: Home) -> None:
         raise HoldfastError("failed", f"the host cannot be started: {e.strerror}", "hold doctor") from None
     finally:
         os.close(theirs)
-    try:
-        if os.read(ready, 16):
-            return
-    finally:
+    assert launcher.stderr is not None
+    with launcher.stderr:
+        launcher.wait()
+        told = os.read(ready, 16)  # empty: it ended without serving
         os.close(ready)
-        assert process.stderr is not None
-        if process.poll() is None:
-            process.returncode = 0  # it serves: not ours to wait for any more
-        process.stderr.close() if process.returncode == 0 else None
-    words = process.stderr.read().decode("utf-8", "replace").strip() if not process.stderr.closed else ""
-    if process.wait() != 0:
-        last = words.splitlines()[-1] if words else "it ended at once"
-        raise HoldfastError("failed", f"the host did not start: {last[:300]}", f"see {home.log}")
+        words = b"" if told else launcher.stderr.read()
+    if told not in (b"ready", b"there"):
+        last = words.decode("utf-8", "replace").strip().splitlines() or ["it ended at once"]
+        raise HoldfastError("failed", f"the host did not start: {last[-1][:300]}", f"see {home.log}")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
 _REPEATABLE = frozenset({
     "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
+    "recording", "doctor",
 })  # fmt: skip
 _STREAMS = {0: "terminal", 1: "stdout", 2: "stderr"}
 _OUTPUT_MAX = 1 << 20  # bytes of an exec's output returned unless asked otherwise: head and tail are kept
@@ -98,12 +99,12 @@ class Host:
         self, command: Sequence[str] | None = None, *, name: str | None = None, cwd: str | None = None,
         env: Mapping[str, str] | None = None, pipes: bool = False, size: tuple[int, int] | None = None,
         restart: str = "never", idle_ttl: str | None = None, acts_as: str | None = None, why: str | None = None,
-        pids_max: int | None = None, memory_max: int | None = None,
+        pids_max: int | None = None, memory_max: int | None = None, log_max: int | None = None,
     ) -> Session:  # fmt: skip
         """Start a session (by default the user's shell) with this process's environment, plus `env`."""
         request = start_request(
             command, name=name, cwd=cwd, env=env, pipes=pipes, size=size, restart=restart, idle_ttl=idle_ttl,
-            acts_as=acts_as, why=why, pids_max=pids_max, memory_max=memory_max,
+            acts_as=acts_as, why=why, pids_max=pids_max, memory_max=memory_max, log_max=log_max,
         )  # fmt: skip
         made = self.call("run", brief=True, **request)
         return Session(self, made["id"], made["name"])
@@ -275,6 +276,8 @@ class Session:
                     at = chunk.end
                 if channel.complete:
                     return
+            except ConnectionError:
+                continue  # the keeper went just now; its log is on disk
             finally:
                 channel.close()
 
@@ -320,6 +323,8 @@ class Channel:
             kind, payload = self._next()
             if kind == frames.WELCOME:
                 return frames.parse_json(payload)
+            if kind == frames.END:
+                raise ConnectionResetError("the session's keeper closed the line")
 
     def _next(self) -> tuple[int, bytes]:
         while not self._frames:
@@ -374,7 +379,7 @@ def connect(
 def start_request(
     command: Sequence[str] | None, *, name: str | None, cwd: str | None, env: Mapping[str, str] | None, pipes: bool,
     size: tuple[int, int] | None, restart: str, idle_ttl: str | None, acts_as: str | None, why: str | None,
-    pids_max: int | None, memory_max: int | None,
+    pids_max: int | None, memory_max: int | None, log_max: int | None = None,
 ) -> Json:  # fmt: skip
     """What the host needs to start something as if this process had: environment, folder, limits, umask."""
     umask = os.umask(0o077)
@@ -384,7 +389,7 @@ def start_request(
         "cwd": os.path.abspath(cwd or os.getcwd()), "env": {**os.environ, **(env or {})}, "pipes": pipes,
         "size": list(size) if size else None, "restart": restart, "idle_ttl": idle_ttl, "acts_as": acts_as,
         "why": why, "umask": umask, "rlimits": own_limits(),
-        "limits": {"pids": pids_max, "memory": memory_max},
+        "limits": {"pids": pids_max, "memory": memory_max, "log": log_max},
     }  # fmt: skip
 
 

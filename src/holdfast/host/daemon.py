@@ -98,6 +98,9 @@ class Daemon:
         if ready_fd >= 0:
             os.write(ready_fd, b"ready")
             os.close(ready_fd)
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, 2)  # the starter read our complaints until now
+            os.close(null)
         log.info("host %s ready, %d sessions", self.identity["id"], len(self.registry.sessions))
         await self.stopped.wait()
         await asyncio.sleep(0)  # lets the answer to `down` go out first
@@ -127,6 +130,8 @@ def main(home: Home, ready_fd: int) -> int:
             "failed", f"cannot use {home.path}: {e.strerror}", "set HOLDFAST_HOME to a folder you may write"
         ) from None
     if lock < 0:
+        if ready_fd >= 0:
+            os.write(ready_fd, b"there")
         return 0
     logging.basicConfig(filename=home.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     os.chmod(home.log, 0o600)

@@ -34,11 +34,13 @@ def dial(path: str) -> socket.socket:
 
 
 class KeeperLink(asyncio.Protocol):
-    """One host channel. `on_event` hears every EVENT; `on_lost` once, when the keeper's end is closed."""
+    """One host channel. After `begin`, `on_event` hears every EVENT and `on_lost` once that the line is closed."""
 
-    def __init__(self, on_event: Callable[[Json], None], on_lost: Callable[[], None]) -> None:
+    def __init__(self) -> None:
         self._decoder = frames.Decoder()
-        self._on_event, self._on_lost = on_event, on_lost
+        self._on_event: Callable[[Json], None] | None = None
+        self._on_lost: Callable[[], None] | None = None
+        self._early: list[Json] = []
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         self._growth: list[tuple[int, asyncio.Future[int]]] = []
         self._next = 0
@@ -49,12 +51,10 @@ class KeeperLink(asyncio.Protocol):
         self.lost = False
 
     @classmethod
-    async def open(
-        cls, sock: socket.socket, hello: Json, on_event: Callable[[Json], None], on_lost: Callable[[], None]
-    ) -> KeeperLink:
+    async def open(cls, sock: socket.socket, hello: Json) -> KeeperLink:
         loop = asyncio.get_running_loop()
         sock.setblocking(False)
-        _, link = await loop.create_connection(lambda: cls(on_event, on_lost), sock=sock)
+        _, link = await loop.create_connection(cls, sock=sock)
         link._send(frames.message(frames.HELLO, hello))
         try:
             await asyncio.wait_for(asyncio.shield(link.welcome), KEEPER_ANSWER_S)
@@ -67,6 +67,15 @@ class KeeperLink(asyncio.Protocol):
             link.close()
             raise
         return link
+
+    def begin(self, on_event: Callable[[Json], None], on_lost: Callable[[], None]) -> None:
+        """Hear events from now on, those that came right behind the welcome first: a program can be that quick."""
+        self._on_event, self._on_lost = on_event, on_lost
+        for event in self._early:
+            on_event(event)
+        self._early.clear()
+        if self.lost:
+            on_lost()
 
     # -- asyncio.Protocol
 
@@ -95,8 +104,8 @@ class KeeperLink(asyncio.Protocol):
         if not self.welcome.done():
             self.welcome.set_exception(gone)
             self.welcome.exception()  # read here: nobody may be waiting
-            return
-        self._on_lost()
+        elif self._on_lost is not None:
+            self._on_lost()
 
     def _receive(self, kind: int, payload: bytes) -> None:
         if kind == frames.RESULT:
@@ -116,7 +125,10 @@ class KeeperLink(asyncio.Protocol):
             event = frames.parse_json(payload)
             if "end" in event:
                 self.end = max(self.end, int(event["end"]))
-            self._on_event(event)
+            if self._on_event is not None:
+                self._on_event(event)
+            else:
+                self._early.append(event)
         elif kind == frames.WELCOME and not self.welcome.done():
             self.welcome.set_result(frames.parse_json(payload))
 

@@ -13,12 +13,13 @@ from ..model import ids, limits
 from ..model.activity import Activity
 from ..model.errors import HoldfastError, invalid
 from ..wire import frames
-from . import ended, views
+from . import checks, ended, views
 from .exec.quoting import quote
 from .exec.run import Execs
 from .link import dial
-from .observe import net
+from .observe import net, proc
 from .policy import Policies
+from .recording import recording
 from .registry import follow_links
 from .screens import Screens
 from .server import Peer, Reply
@@ -101,10 +102,9 @@ class Operations:
 
     async def op_down(self, request: Json, actor: Json) -> Json:
         if request.get("all"):
-            live = [s for s in self.registry.sessions.values() if s.link is not None]
-            await asyncio.gather(
-                *(self._stop(s, actor, float(request.get("grace_s") or limits.STOP_GRACE_S)) for s in live)
-            )
+            every = [s.id for s in self.registry.sessions.values() if s.live or self._restarting(s)]
+            stops = (self.op_stop({"session": one, "grace_s": request.get("grace_s")}, actor) for one in every)
+            await asyncio.gather(*stops)
         asyncio.get_running_loop().call_soon(self.daemon.stopped.set)
         return {"host": self.daemon.about()}
 
@@ -119,7 +119,11 @@ class Operations:
 
         async def one(session: Session) -> Json:
             async with gate:
-                return await self._view(session, full=False)
+                view = await self._view(session, full=False)
+                if request.get("processes") and session.link is not None:
+                    sample = await session.link.act("sample")
+                    view["processes"] = proc.processes(sample["members"])
+                return view
 
         return list(await asyncio.gather(*(one(s) for s in chosen)))
 
@@ -176,7 +180,10 @@ class Operations:
         session = await self._find(request)
         start, end = session.reader.bounds()
         at = session.reader.offset_at(int(float(request["since"]) * 1e6)) if request.get("since") else start
-        return {"start": start, "end": max(end, await self._end(session)), "at": at}
+        return {
+            "session": session.id, "name": session.name, "kind": session.kind,
+            "start": start, "end": max(end, await self._end(session)), "at": at,
+        }  # fmt: skip
 
     # -- channels ------------------------------------------------------------------------------------------------
 
@@ -279,7 +286,7 @@ class Operations:
         session = await self._find(request)
         self.policies.cancel_restart(session)
         session.remember(stopped=True)
-        grace = float(request["grace_s"]) if request.get("grace_s") is not None else limits.STOP_GRACE_S
+        grace = _grace(request)
         if session.link is None and session.unresponsive:
             await self.registry.connect(session)
         if session.link is None:
@@ -324,7 +331,7 @@ class Operations:
         self.policies.cancel_restart(session)
         if session.live:
             session = await self._live(request)
-            await self._stop(session, actor, float(request.get("grace_s") or limits.STOP_GRACE_S))
+            await self._stop(session, actor, _grace(request))
         elif session.state == "lost":
             await self._stop_survivors(session, limits.STOP_GRACE_S)
         await self.registry.restart(session, actor)
@@ -362,12 +369,20 @@ class Operations:
     async def op_take(self, request: Json, actor: Json) -> Json:
         session = await self._live(request)
         assert session.link is not None
-        return await session.link.act("take", force=True, **{"as": actor})
+        done = await session.link.act("take", force=True, **{"as": actor})
+        return {**done, "controls": views.controls_view(done["controls"])}
 
     async def op_release(self, request: Json, actor: Json) -> Json:
         session = await self._live(request)
         assert session.link is not None
-        return await session.link.act("release", **{"as": actor})
+        done = await session.link.act("release", **{"as": actor})
+        return {**done, "controls": views.controls_view(done["controls"])}
+
+    async def op_recording(self, request: Json, actor: Json) -> Json:
+        return recording(await self._find(request), request.get("from"))
+
+    async def op_doctor(self, request: Json, actor: Json) -> list[Json]:
+        return await checks.check(self.daemon, bool(request.get("deep")))
 
     # -- exec and wait -------------------------------------------------------------------------------------------
 
@@ -411,6 +426,11 @@ class Operations:
             session, str(request.get("for") or ""), None if start is None else int(start),
             None if timeout is None else float(timeout),
         )  # fmt: skip
+
+
+def _grace(request: Json) -> float:
+    asked = request.get("grace_s")
+    return limits.STOP_GRACE_S if asked is None else max(0.0, float(asked))
 
 
 def signal_name(text: str) -> str:

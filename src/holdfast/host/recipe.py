@@ -8,25 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..model import ids, limits
+from ..model.durations import duration_s
 from ..model.errors import invalid
 
 Json = dict[str, Any]
 
 RESTART = ("never", "on-failure", "always")
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
-_UNIT_S = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _IDLE_TTL_MIN_S = 1.0  # below it a session would be reaped before anybody could attach
-
-
-def duration_s(text: str) -> float:
-    """`90`, `30s`, `5m`, `2h`, `1d` or a sum of them, in seconds."""
-    total, at = 0.0, 0
-    while at < len(text) and (part := _DURATION.match(text, at)):
-        total += float(part[1]) * _UNIT_S[part[2]]
-        at = part.end()
-    if not text or at != len(text):
-        raise invalid(f"{text[:40]!r} is not a duration", "write 90s, 30m, 2h or 1d")
-    return total
 
 
 def size(value: object) -> tuple[int, int]:
@@ -129,16 +117,27 @@ def manifest(
     idle_s = duration_s(str(idle)) if idle is not None else None
     if idle_s is not None and idle_s < _IDLE_TTL_MIN_S:
         raise invalid(f"an idle time of {idle_s:g} s is too short", f"at least {_IDLE_TTL_MIN_S:g} s")
-    own_limits = request.get("limits") or {}
     return {
         "v": 1, "id": session_id, "request": request.get("request") or ids.new("req_"), "name": name,
         "kind": kind, "generation": 1, "command": command, "cwd": cwd,
         "env": session_environment(env, session_id, links, kind, home),
         "size": list(size(request.get("size") or limits.SIZE_DEFAULT)),
         "restart": restart, "idle_ttl_s": idle_s,
-        "limits": {"pids": int(own_limits.get("pids") or limits.PIDS_MAX), "memory": int(own_limits.get("memory") or 0)},
+        "limits": _limits(request.get("limits") or {}), "retain_bytes": _retain(request.get("limits") or {}),
         "rlimits": request.get("rlimits") or {}, "umask": int(request.get("umask", 0o022)),
         "created_at": now, "started_at": now, "started_by": actor["operator"],
         "acts_as": request.get("acts_as") or actor["operator"],
         "token": ids.new("", 26), "boot": boot, "why": request.get("why"), "recipe": request.get("recipe"),
     }  # fmt: skip
+
+
+def _limits(asked: Json) -> Json:
+    return {"pids": int(asked.get("pids") or limits.PIDS_MAX), "memory": int(asked.get("memory") or 0)}
+
+
+def _retain(asked: Json) -> int:
+    wanted = int(asked.get("log") or limits.RETAIN_BYTES)
+    least = 2 * limits.SEGMENT_BYTES
+    if wanted < least:
+        raise invalid(f"a log of {wanted} bytes is too small", f"at least {least >> 20}M")
+    return wanted

@@ -83,21 +83,23 @@ class Registry:
                 session.load_ending()
 
     async def _link(self, session: Session, sock: Any) -> None:
-        link = await KeeperLink.open(
-            sock, self._hello(session),
-            lambda event: self._heard(session, event), lambda: self._gone(session),
-        )  # fmt: skip
+        link = await KeeperLink.open(sock, self._hello(session))
         session.link = link
         session.learn(link.welcome.result())
-        if link.lost:  # over before we got here: a program can be quicker than its welcome
-            self._gone(session)
+        link.begin(lambda event: self._heard(session, event), lambda: self._gone(session, link))
 
     def _heard(self, session: Session, event: Json) -> None:
         session.hear(event)
         self._on_event(session, event)
+        if event.get("event") == "ended":  # its last record is written: what it still does is only for slow readers
+            session.link = None
+            session.busy_exec = None
+            self._buried(session)
 
-    def _gone(self, session: Session) -> None:
+    def _gone(self, session: Session, link: KeeperLink) -> None:
         """The keeper closed its line: it finished and left its record, or it died and did not."""
+        if session.link is not link:
+            return  # told before, by its `ended`
         session.link = None
         session.busy_exec = None
         if keeper_alive(session.folder):
@@ -194,6 +196,7 @@ class Registry:
     async def _spawn(self, session: Session) -> None:
         session.starting = True
         try:
+            await self._last_keeper_gone(session)
             write_json(session.folder.manifest, session.manifest)
             sock = await self._zygote.keeper(session.folder.path)
             session.ended, session.exit = False, None
@@ -201,6 +204,13 @@ class Registry:
         finally:
             session.starting = False
             session.touch()
+
+    @staticmethod
+    async def _last_keeper_gone(session: Session) -> None:
+        """The former generation's keeper may still serve a slow reader, but not for long."""
+        deadline = time.monotonic() + limits.LINGER_S + 1
+        while keeper_alive(session.folder) and time.monotonic() < deadline:
+            await asyncio.sleep(0.005)
 
     async def restart(self, session: Session, actor: Json) -> None:
         """A new generation of the same session; its offsets go on."""
@@ -214,6 +224,9 @@ class Registry:
         end = end_on_disk(session.folder.out)
         if not session.ended and session.manifest.get("boot") != boot_id():
             end = (end // _CUT_JUMP + 1) * _CUT_JUMP
+        session.manifest["env"] = recipe.session_environment(
+            session.manifest["env"], session.id, session.folder.links, session.kind, self.home.path
+        )  # the home may have moved since
         session.manifest.update(
             generation=session.manifest["generation"] + 1,
             offset=end,

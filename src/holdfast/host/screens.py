@@ -161,8 +161,12 @@ class Screens:
         await self._advance(session, emulator, end)
         return emulator
 
-    def peek(self, session: Session) -> Emulator | None:
-        return self._emulators.get(session.id)
+    async def near(self, session: Session, end: int) -> Emulator:
+        """The emulator at `end` if that is close; else as it is: whoever floods is not waiting for a person."""
+        emulator = self._emulator(session)
+        if end - emulator.offset <= limits.EMULATOR_STRIDE_BYTES:
+            await self._advance(session, emulator, end)
+        return emulator
 
     def _unfollow(self, session_id: str) -> None:
         task = self._followers.pop(session_id, None)

@@ -72,7 +72,10 @@ def _dead(session: Session, view: Json, full: bool) -> Json:
 
 def survivors_of(session: Session) -> list[int]:
     """Processes of a session without a keeper, by the mark in their environment."""
-    return proc.find_by_env(b"HOLDFAST_SESSION", session.id.encode())
+    home = os.path.dirname(os.path.dirname(session.folder.path))
+    marked = proc.find_by_env(b"HOLDFAST_SESSION", session.id.encode())
+    # A copy of this home elsewhere knows the same id: its processes are not ours.
+    return [pid for pid in marked if proc.environ_has(pid, b"HOLDFAST_HOME", os.fsencode(home))]
 
 
 async def observe(session: Session, screens: Screens, *, quick: bool = False) -> tuple[Json, Activity]:
@@ -88,9 +91,7 @@ async def judge_sample(session: Session, sample: Json, screens: Screens) -> Acti
     if sample["exit"] is not None or "facts" not in sample:
         return _without_terminal(sample)
     alternate, line = False, None
-    emulator = screens.peek(session)
-    if emulator is None or sample["output"]["end"] - emulator.offset > 0:
-        emulator = await screens.at(session, sample["output"]["end"])
+    emulator = await screens.near(session, sample["output"]["end"])
     with emulator.lock:
         alternate, line = emulator.screen.alternate, emulator.screen.cursor_line()
     return judge(

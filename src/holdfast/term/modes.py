@@ -24,7 +24,7 @@ ALTERNATE_SCROLL = Mode(26, 1007, "alternate_scroll")
 SYNC = Mode(37, 2026, "sync")
 CLUSTERS = Mode(38, 2027, "grapheme_clusters")
 
-# The mouse reports what the mode set last says; the bits alone do not tell, the state's mouse_event and mouse_format do.
+# The mouse reports as the mode set last says. The state's mouse_event and mouse_format tell which; the bits do not.
 MOUSE_EVENTS = {
     1: Mode(11, 9, "mouse_x10"),
     2: Mode(20, 1000, "mouse_normal"),
@@ -92,17 +92,13 @@ def describe(state: State, modify_other_keys: int) -> dict[str, object]:
     """Everything besides the text that a client must have restored, in JSON values."""
     active = state.active
     flags: dict[str, object] = {
-        mode.name: is_set(state.modes, mode)
-        for mode in (*PLAIN_MODES, *DRAWING_MODES)
-        if "mouse" not in mode.name
+        mode.name: is_set(state.modes, mode) for mode in (*PLAIN_MODES, *DRAWING_MODES) if "mouse" not in mode.name
     }
     top, bottom, left, right = state.region
     return flags | {
         "mouse": MOUSE_EVENT_NAMES[state.mouse_event],
         "mouse_encoding": MOUSE_FORMAT_NAMES[state.mouse_format],
-        "mouse_modes": [
-            m.number for m in (*MOUSE_EVENTS.values(), *MOUSE_FORMATS.values()) if is_set(state.modes, m)
-        ],
+        "mouse_modes": [m.number for m in (*MOUSE_EVENTS.values(), *MOUSE_FORMATS.values()) if is_set(state.modes, m)],
         "cursor_style": "default" if state.cursor_is_default else CURSOR_STYLE_NAMES[active.cursor_style],
         "keyboard": {
             "primary": list(state.screens[0].keyboard),

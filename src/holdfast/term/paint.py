@@ -1,12 +1,12 @@
 """Draws a terminal state as the bytes that bring a freshly reset terminal of the same size into it.
 
-Order matters and is the theory of this file. Rows are drawn first, under default modes, top down with line feeds, so that
-history scrolls off the top as it once did. Then each screen gets its saved cursor, keyboard stack and cursor; an alternate
-screen is entered over the finished primary one, so that leaving it later shows the right thing. Margins and modes that
-change drawing come last, followed by the cursor, because setting margins moves it. An escape sequence that the program has
-not finished is passed on at the very end: the live bytes that follow complete it.
+Order matters, and is the theory of this file. Rows are drawn first, under default modes, top down with line feeds,
+so that history scrolls off the top as it once did. Then each screen gets its saved cursor, keyboard stack and
+cursor; an alternate screen is entered over the finished primary one, so that leaving it later shows what it should.
+Margins and modes that change drawing come last, then the cursor, because setting margins moves it. An escape
+sequence that the program has not finished stands at the very end: the live bytes that follow complete it.
 
-Blank cells are erased, not printed as spaces: that keeps their background and keeps copied text free of padding.
+Blank cells are erased, not printed as spaces: that keeps their background, and copied text free of padding.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class _Painter:
         history = len(rows) - self.state.rows
         last = len(rows) - 1
         if history <= 0:  # without history the empty rows at the end need no line feeds
-            while last >= 0 and not rows[last].runs():
+            while last >= 0 and not rows[last].runs() and not (last and flows(rows[last - 1], rows[last])):
                 last -= 1
         joined = False
         for index in range(last + 1):
@@ -188,9 +188,7 @@ class _Painter:
         self.set_pen(DEFAULT_PEN)
         if held:
             first = row.runs()[0]
-            self.runs(
-                [first._replace(pen=DEFAULT_PEN) if first.clusters else Run(first.text[0], 2, DEFAULT_PEN)]
-            )
+            self.runs([first._replace(pen=DEFAULT_PEN) if first.clusters else Run(first.text[0], 2, DEFAULT_PEN)])
         else:
             self.out.append(" ")
         self.out.append("\r" if row.begins_printed else "\r\x1b[X")
@@ -207,19 +205,13 @@ class _Painter:
         self.set_pen(DEFAULT_PEN)
         self.set_charset(_PLAIN_CHARSET)
 
-    def place(
-        self, cursor: Cursor, rows: list[Row], top: int = 0, left: int = 0, right: int | None = None
-    ) -> None:
+    def place(self, cursor: Cursor, rows: list[Row], top: int = 0, left: int = 0, right: int | None = None) -> None:
         """Put the cursor at its place with its pen.
 
         `top` and `left` are where origin mode counts from, `right` is the column after which lines wrap.
         """
         x, y = cursor.x, cursor.y
-        if (
-            cursor.pending_wrap
-            and top <= y < len(rows)
-            and x == (self.state.cols - 1 if right is None else right)
-        ):
+        if cursor.pending_wrap and top <= y < len(rows) and x == (self.state.cols - 1 if right is None else right):
             self.set_pen(DEFAULT_PEN)
             self.set_charset(_PLAIN_CHARSET)
             column = 0
@@ -268,7 +260,7 @@ class _Painter:
 
     def terminal_wide(self, modify_other_keys: int) -> None:
         state, out = self.state, self.out
-        if state.tab_stops != [column for column in range(8, state.cols, 8)]:
+        if state.tab_stops != list(range(8, state.cols, 8)):
             out.append("\x1b[3g")
             out.extend(f"\x1b[{column + 1}G\x1bH" for column in state.tab_stops)
         for index, (red, green, blue) in state.palette.items():

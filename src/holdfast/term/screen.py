@@ -17,15 +17,15 @@ __all__ = ["Screen", "TerminalEngineMissing", "reset_sequence"]
 # Larger than any real display at the smallest font; 2000x2000 cells are 32 MB, the most one screen may take.
 SIZE_MAX = 2000
 SCROLLBACK_LINES = 2000
-# The engine stores rows in pages of this many cells and bytes and drops history by whole pages. Its limit on lines makes
-# scrolling ten times slower than its limit on bytes, so pages are what is limited: enough for the lines asked for, and
-# for the one that is being filled and the one that is dropped. Where nearly every cell has a style of its own the pages
+# The engine stores rows in pages of this many cells and bytes and drops history by whole pages. Its limit on lines
+# makes scrolling ten times slower than its limit on bytes, so bytes are what is limited: enough pages for the lines
+# asked for, the one being filled and the one being dropped. Where nearly every cell has a style of its own, pages
 # hold fewer lines.
 PAGE_CELLS = 46_225
 PAGE_BYTES = 419_430
 PAGES_EXTRA = 2
-# An escape sequence that is still open is part of the state. Past this length it is a picture or a clipboard, which
-# the engine has no use for, or an attack; only the fact that it is open is kept then.
+# An escape sequence that is still open is part of the state. Past this length it is a picture or a clipboard,
+# which the engine has no use for, or an attack: then only the fact that it is open is kept.
 UNFINISHED_MAX = 256 * 1024
 # One write to the engine adds at most this much to an open sequence before its length is checked.
 WRITE_MAX = 64 * 1024
@@ -46,10 +46,8 @@ _LOCAL = re.compile(rb"\x1b\[>4(?:;([0-9]{0,2}))?[mn]|\x1b\[(\?4m)|\x1b\[(\?6n)|
 _LOCAL_HINT = re.compile(rb"\x1b(?:\[[>?!]|c)")
 _LOCAL_MAX = 7  # the longest of them, less its last byte: what must be carried over a chunk border
 
-# A soft reset as VT220s and xterm do it: it neither moves the cursor nor clears the screen.
-_SOFT_RESET = (
-    b'\x1b[?25h\x1b[4l\x1b[?1l\x1b>\x1b[?7h\x1b[m\x1b[0"q\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[?6l\x1b[?69l\x1b[r'
-)
+# A soft reset as VT220s and xterm do it, which neither moves the cursor nor clears the screen.
+_SOFT_RESET = b'\x1b[?25h\x1b[4l\x1b[?1l\x1b>\x1b[?7h\x1b[m\x1b[0"q\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[?6l\x1b[?69l\x1b[r'
 
 # The engine's name is not ours; and it offers a clipboard (terminfo Ms) that sessions do not have.
 _REPLY_NAME = (b"\x1bP>|libghostty", b"\x1bP>|holdfast")
@@ -200,7 +198,7 @@ class Screen:
         return self._visible(state)[state.active.cursor.y].text()
 
     def contents(self) -> str:
-        """Scrollback and screen as lines; rows that the terminal wrapped are joined, empty rows at the end dropped."""
+        """Scrollback and screen as lines: rows that were wrapped are joined, empty ones at the end dropped."""
         state = self._state()
         parts: list[str] = []
         for row in self._kept(state, state.active.rows()):
@@ -211,7 +209,7 @@ class Screen:
         return "".join(parts).rstrip("\n ") + "\n" if parts else ""
 
     def modes(self) -> dict[str, object]:
-        """What a client must have restored besides the text: modes, margins, keyboard, colours, title and so on."""
+        """What a client must have restored besides the text: modes, margins, keyboard, colours, title, …"""
         state = self._state()
         return modes.describe(state, self._keys_level(state))
 
@@ -223,7 +221,7 @@ class Screen:
     def restore(self, history: int | None = None) -> bytes:
         """Bytes that bring a freshly reset terminal of the same size into this state.
 
-        `history` limits the scrollback lines included. The state of an unfinished escape sequence is at the end, so
+        `history` limits the scrollback lines included. An escape sequence that is still open stands at the end, so
         these bytes must go through the same `QueryFilter` as the live ones that follow them.
         """
         state = self._state()
@@ -233,10 +231,9 @@ class Screen:
     # Keyframes
 
     def keyframe(self) -> bytes:
-        """The exact state, scrollback and unfinished sequences included, for `from_keyframe` of the same version."""
+        """The exact state, with scrollback and unfinished sequences, for `from_keyframe` of the same version."""
         return (
-            _KEYFRAME.pack(_KEYFRAME_MAGIC, self._scrollback_lines, self._modify_other_keys)
-            + self._terminal.encode()
+            _KEYFRAME.pack(_KEYFRAME_MAGIC, self._scrollback_lines, self._modify_other_keys) + self._terminal.encode()
         )
 
     @classmethod
@@ -266,9 +263,7 @@ class Screen:
     def __enter__(self) -> Screen:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
     def _state(self) -> snapshot.State:

@@ -1,11 +1,8 @@
-"""Reads the engine's snapshot format (version 1) into plain values: everything a terminal knows, of both of its screens.
+"""Reads the engine's snapshot format (version 1) into plain values: all a terminal knows, of both its screens.
 
-The engine's getters show the active screen alone. Its snapshot holds the rest too: the primary grid under an alternate screen,
-saved cursors, keyboard stacks, character sets, tab stops. A snapshot is a ten-byte envelope and a chain of records; cells come
-row by row in 1, 2, 4 or 8 bytes, whichever is the narrowest that fits the row.
-
-Rows stay packed until `Page.runs` is asked for them: thousands of history rows are cut into runs of equal style by regular
-expressions and whole-row integers, because a Python loop over cells would take a second.
+The engine's getters show the active screen alone. Its snapshot holds the rest too: the primary grid under an
+alternate screen, saved cursors, keyboard stacks, character sets, tab stops. A snapshot is a ten-byte envelope and
+a chain of records (tag, length, checksum, payload), all numbers little-endian.
 """
 
 from __future__ import annotations
@@ -221,9 +218,7 @@ def _page(payload: bytes) -> Page:
     page = Page(cols, payload)
     offset = _PAGE_HEADER.size
     for _ in range(styles):
-        page.styles[int.from_bytes(payload[offset : offset + 2], "little")] = payload[
-            offset + 2 : offset + 18
-        ]
+        page.styles[int.from_bytes(payload[offset : offset + 2], "little")] = payload[offset + 2 : offset + 18]
         offset += 18
     for _ in range(links):
         key = int.from_bytes(payload[offset : offset + 2], "little")

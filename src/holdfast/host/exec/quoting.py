@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 _SAFE = re.compile(rb"[A-Za-z0-9_@%+:,./-]+")
-# Safe as characters, but a keyword of one shell or another where a command name stands. Quoted, it is a word again.
+# Syntax of one shell or another where a command's name stands; in fish quotes do not change that, `command` does.
 _KEYWORDS = frozenset(
-    b"and begin builtin case command coproc do done elif else end esac exec fi for foreach function if in nocorrect not"
-    b" or repeat select switch then time until while".split()
+    b"! [[ { } and begin case coproc do done elif else end esac fi for foreach function if in nocorrect not or repeat"
+    b" select switch then time until while".split()
 )
 
 
@@ -32,8 +32,7 @@ def quote(words: Sequence[str | bytes]) -> bytes:
     if len(raw) == 1:
         _no_nul(raw[0])
         return raw[0]
-    first = literal(raw[0]) if raw[0] in _KEYWORDS else word(raw[0])
-    return b" ".join([first, *map(word, raw[1:])])
+    return (b"command " if raw[0] in _KEYWORDS else b"") + b" ".join(map(word, raw))
 
 
 def ansi_c(value: bytes) -> bytes:

@@ -2,8 +2,9 @@
 
 As in bash, with what a plain shell has. There is no hook before the prompt, but PS1 is expanded each time: it gets
 `__hf_h` in front, which after Ctrl-C or a syntax error writes the record and prints the second mark. That runs in a
-subshell and cannot clean up, so it acts while the script is there, and the next command or probe removes it. Options are kept in positional parameters: what is assigned while allexport is on stays exported,
-unset or not. Special builtins come before functions here; `command` passes over functions for the others.
+subshell and cannot clean up, so it acts while the script is there, and the next command or probe removes it.
+Special builtins come before functions here; `command` passes over functions for the others. Options are kept in
+positional parameters: what is assigned while allexport is on stays exported, unset or not.
 
 The tty is in canonical mode at this prompt, where C-u kills what somebody typed. On a tty left in raw mode it would be
 a letter of the command, so it gets a line of its own on which it does nothing either way.
@@ -39,7 +40,7 @@ fi
 }
 __hf_b() {
 @env@
-case ${PS1-} in @hook@*);; *) __hf_u=${PS1+s};PS1=@hook@${PS1-};; esac
+case ${PS1-} in *@hook@*);; *) __hf_u=${PS1+s};PS1=@hook@${PS1-};; esac
 \command printf '\033]7733;b;@token@\a' >/dev/tty || \command printf '\033]7733;b;@token@\a'
 case $- in *e*) __hf_k=0;; *) __hf_k=$__hf_r;; esac
 case $__hf_o in *a*) \set -a;; esac
@@ -52,7 +53,7 @@ __hf_e() {
 \set +aeux
 __hf_w "$1"
 __hf_m
-case ${PS1-} in @hook@*) PS1=${PS1#@hook@};; esac
+case ${PS1-} in *@hook@*) PS1=${PS1%%@hook@*}${PS1#*@hook@};; esac
 [ -n "$__hf_u${PS1-}" ] || \unset PS1
 \unset __hf_g __hf_k __hf_o __hf_r __hf_s __hf_u
 \unset -f __hf_b __hf_e __hf_h __hf_m __hf_w

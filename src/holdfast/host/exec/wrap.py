@@ -6,8 +6,8 @@ marks, read the record when the second has come, and remove both files.
 
 The typed line clears the line editor first (see `dialect.CLEAR`), which is enough for text that a program left there.
 Where somebody else may have typed since the last prompt it is not: a quote may be open (PS2), a search or a menu under
-way, the cursor in the middle in vi's insert mode. Then send ABANDON first and wait until the shell is at its prompt
-again. It is Ctrl-C, so `$?` becomes 130 and a trap on INT runs; that is why it is not part of every line.
+way, the cursor in the middle in vi's insert mode. Then write `abandon(shell) + typed`. It is Ctrl-C, so `$?` becomes
+130 and a trap on INT runs; that is why it is not part of every line.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from types import MappingProxyType
 from . import bash, fish, sh, zsh
 from .dialect import Job, Wrapped
 from .marks import check_token
-
-ABANDON = b"\x03"
 
 _DIALECTS = {"bash": bash.wrapped, "zsh": zsh.wrapped, "fish": fish.wrapped, "sh": sh.wrapped}
 SHELLS = frozenset(_DIALECTS)
@@ -50,6 +48,11 @@ def wrap(
 def probe(shell: str, *, token: str, script: str, record: str) -> Wrapped:
     """Only ask: the `$?` of whatever ran last, and the directory."""
     return _wrapped(shell, Job(check_token(token), None, _path(script), _path(record)))
+
+
+def abandon(shell: str) -> bytes:
+    """What gives up whatever is being typed at the prompt. fish needs Escape too, to leave its menus."""
+    return b"\x03\x1b" if shell == "fish" else b"\x03"
 
 
 def _wrapped(shell: str, job: Job) -> Wrapped:

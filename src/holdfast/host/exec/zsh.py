@@ -11,7 +11,8 @@ As in bash: the first half of the typed line sources the script, the second eval
   at its prompt calls `__hf_e` from precmd_functions, and the copy keeps still.
 - Functions run under `emulate -L zsh`: ksharrays, shwordsplit and the like are the user's business.
 
-Not solved: with errexit on, a source whose last status is exempt (`a && b`) ends the shell, as `eval` does in zsh 5.9.
+Not solved: with errexit on, a status that zsh forgives at the prompt (of `a && b`, of a loop ended by Ctrl-C) ends the
+shell when it comes out of an eval, in zsh 5.9.
 The typed line stays in the history unless histignorespace is on: zsh has no way to take it out again.
 """
 
@@ -50,7 +51,7 @@ __hf_e() {
 \builtin emulate -L zsh
 \builtin setopt noerrexit noerrreturn noxtrace
 if (( ZSH_SUBSHELL )); then \builtin return 0;fi
-if (( TRY_BLOCK_INTERRUPT > 0 )); then \builtin set -- 130;fi
+if (( TRY_BLOCK_INTERRUPT > 0 && $1 < 129 )); then \builtin set -- 130;fi
 if (( $+__hf_g )); then
 { \builtin printf 'holdfast-exec 1 %s %s\n' "$1" "$$";\builtin pwd;\builtin printf 'end @token@\n';} >|@record@
 \builtin unset __hf_g

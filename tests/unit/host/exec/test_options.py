@@ -13,18 +13,19 @@ POSIX = ["bash", "zsh", "sh"]
 
 COMMON = [b"set -u", b"set -f", b"set -C", b"set -a", b"IFS=", b"IFS=/et", b"readonly IFS", b"CDPATH=/"]
 BASH = [
-    b"set -b",     b"set -o posix", b"set -o vi", b"set -o physical", b"set -o functrace", b"set -o errtrace", b"set -o keyword",
-    b"shopt -s nocasematch", b"shopt -s extglob", b"shopt -s failglob", b"shopt -s nullglob", b"shopt -s expand_aliases",
-    b"shopt -u expand_aliases", b"shopt -s localvar_inherit", b"shopt -s xpg_echo", b"set +o history", b"set +o emacs",
-    b"shopt -s lastpipe", b"set +m", b"LC_ALL=C", b"LC_ALL=C.UTF-8", b"shopt -s compat44",
+    b"set -b", b"set -o posix", b"set -o vi", b"set -o physical", b"set -o functrace", b"set -o errtrace",
+    b"set -o keyword", b"shopt -s nocasematch", b"shopt -s extglob", b"shopt -s failglob", b"shopt -s nullglob",
+    b"shopt -u expand_aliases", b"shopt -s localvar_inherit", b"shopt -s xpg_echo", b"set +o history",
+    b"set +o emacs", b"shopt -s lastpipe", b"set +m", b"LC_ALL=C", b"shopt -s compat44",
 ]  # fmt: skip
 ZSH = [
     b"setopt ksharrays", b"setopt shwordsplit", b"setopt noclobber", b"setopt globsubst", b"setopt nomultios",
-    b"setopt rcquotes", b"setopt cshjunkiequotes", b"setopt warncreateglobal", b"setopt extendedglob", b"setopt noglob",
-    b"setopt ignorebraces", b"setopt posixbuiltins", b"setopt nobanghist", b"setopt interactivecomments", b"bindkey -v",
-    b"setopt localoptions", b"setopt typesetsilent", b"setopt noevallineno", b"setopt nullglob", b"setopt autocd",
-    b"emulate sh", b"emulate ksh", b"setopt histignorespace", b"setopt nopromptsp", b"unsetopt monitor", b"setopt pathscript",
-    b"setopt errreturn", b"setopt noaliases", b"setopt posixidentifiers", b"unsetopt promptcr", b"setopt transientrprompt",
+    b"setopt rcquotes", b"setopt cshjunkiequotes", b"setopt warncreateglobal", b"setopt extendedglob",
+    b"setopt noglob", b"setopt ignorebraces", b"setopt posixbuiltins", b"setopt nobanghist",
+    b"setopt interactivecomments", b"bindkey -v", b"setopt localoptions", b"setopt typesetsilent",
+    b"setopt noevallineno", b"setopt nullglob", b"setopt autocd", b"emulate sh", b"emulate ksh",
+    b"setopt histignorespace", b"setopt nopromptsp", b"unsetopt monitor", b"setopt errreturn",
+    b"setopt noaliases", b"setopt posixidentifiers", b"unsetopt promptcr", b"setopt nounset",
 ]  # fmt: skip
 CASES = [
     *((shell, setting) for shell in POSIX for setting in COMMON),
@@ -73,9 +74,8 @@ def test_errexit_in_bash_forgives_what_it_forgives_at_the_prompt(start: Start, s
     assert session.exec(b"echo alive").text == b"alive\n"
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_ctrl_c_under_errexit_does_not_end_the_shell(start: Start, shell: str) -> None:
-    session = start(shell, rc="PROMPT_COMMAND=:")
+def test_ctrl_c_under_errexit_does_not_end_bash(start: Start) -> None:
+    session = start("bash", rc="PROMPT_COMMAND=:")
     session.exec(b"set -e")
     running = session.start(b"while :; do :; done")
     running.begun()

@@ -25,7 +25,7 @@ POSIX = ["bash", "zsh", "sh"]
         (b"printf %s 'bang! !! !$ !x'; printf %s \"wow!\"", b"bang! !! !$ !xwow!"),
         (b"printf %s 'a\tb\t\tc'", b"a\tb\t\tc"),
         (b"printf %s 'cr\rin the middle'", b"cr\rin the middle"),
-        ("printf %s 'ünïcödé 😀 ‮'".encode(), "ünïcödé 😀 ‮".encode()),
+        ("printf %s 'ünïcödé 😀 \u202e'".encode(), "ünïcödé 😀 \u202e".encode()),
         (
             b"printf %s 'a\x01\x02\x04\x08\x15\x16\x1a\x1c\x7fb' | od -An -tx1",
             b" 61 01 02 04 08 15 16 1a 1c 7f 62\n",

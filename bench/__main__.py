@@ -1,0 +1,47 @@
+"""`python -m bench [NAME…] [--quick] [--write]`: measure, print, and keep what a full run found in docs/."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable
+
+from . import attach, echo, exec_true, flood, idle, listing, many, report, start
+from .result import Result
+
+# In the order of the report; idle first, before anything could have left the machine busy.
+MEASUREMENTS: dict[str, Callable[[bool], list[Result]]] = {
+    module.KEY: module.measure for module in (flood, echo, exec_true, start, attach, listing, idle, many)
+}
+_PEERS = ("tmux", "dtach", "strace")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which: " + ", ".join(MEASUREMENTS))
+    parser.add_argument("--quick", action="store_true", help="few rounds and small sizes: to try it, not to quote")
+    parser.add_argument("--write", action="store_true", help="keep the results of a part of the measurements too")
+    args = parser.parse_args()
+    unknown = [name for name in args.names if name not in MEASUREMENTS]
+    if unknown:
+        parser.error(f"no measurement {unknown[0]!r}; there are {', '.join(MEASUREMENTS)}")
+    missing = [program for program in _PEERS if shutil.which(program) is None]
+    if missing:
+        parser.error(f"not installed: {', '.join(missing)} (scripts/setup bench installs them)")
+    names = args.names or list(MEASUREMENTS)
+    results: list[Result] = []
+    for name in names:
+        print(f"measuring {name} …", file=sys.stderr, flush=True)
+        for result in MEASUREMENTS[name](args.quick):
+            report.show(result)
+            results.append(result)
+    report.summary(results)
+    if args.write or not (args.names or args.quick):
+        report.keep(results)
+    # A missed target is a finding, not a failure of the run.
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""What 500 idle sessions cost in memory and processor time."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+from . import proc
+from .ours import Ours, until
+from .result import Result, Target, number
+
+KEY = "many"
+_SETTLED_S = 3.0  # past the last fdatasync and the last event of the sessions just started
+_MB = 1024.0  # kB
+
+
+def measure(quick: bool) -> list[Result]:
+    count, seconds = (50, 3.0) if quick else (500, 10.0)
+    with Ours() as ours:
+        began = time.monotonic()
+        sessions = [ours.run("cat") for _ in range(count)]
+        started_s = time.monotonic() - began
+        daemon, zygote = ours.daemon_pid(), ours.zygote_pid()
+        keepers = [ours.keeper_pid(s) for s in sessions]
+        ours.host.close()
+
+        def quiet() -> bool:
+            before = proc.switches([daemon, *keepers])
+            time.sleep(_SETTLED_S)
+            return proc.switches([daemon, *keepers]) == before
+
+        until(quiet, timeout=60)
+        ticks = proc.cpu_ticks(daemon)
+        time.sleep(seconds)
+        ticks = proc.cpu_ticks(daemon) - ticks
+        sizes = [proc.pss_kb(pid) / _MB for pid in keepers]
+        daemon_mb, zygote_mb = proc.pss_kb(daemon) / _MB, proc.pss_kb(zygote) / _MB
+    mean = statistics.mean(sizes)
+    return [
+        Result(
+            key=f"{KEY}-memory",
+            name=f"memory of a keeper, {count} idle sessions",
+            unit="MB PSS",
+            ours=mean,
+            targets=(Target("mean per session", mean, 1.5, "lower", "MB"),),
+            notes=(
+                f"largest {number(max(sizes))} MB; host daemon {number(daemon_mb)} MB, zygote {number(zygote_mb)} MB",
+                f"{count} sessions were started one after the other in {number(started_s)} s",
+            ),
+        ),
+        Result(
+            key=f"{KEY}-processor",
+            name=f"processor time of the daemon in {seconds:.0f} s, {count} idle sessions",
+            unit="ticks of 10 ms",
+            ours=ticks,
+            targets=(Target("ticks", ticks, 0, "lower", ""),),
+        ),
+    ]

@@ -1,0 +1,114 @@
+"""Start the host, and the sessions that holdfast.toml describes (found here or in a folder above).
+
+  hold up                        all of them
+  hold up web                    this one, and those it comes after
+
+In holdfast.toml:
+
+  [session.db]
+  command = "exec postgres -D data"     a string is shell source, a list is program and arguments
+  wait = "port=5432"                    before those that come after it start (60 s, or wait_timeout)
+
+  [session.web]
+  command = ["npm", "run", "dev"]
+  cwd = "frontend"                      relative to the file
+  env = { PORT = "3000" }
+  after = "db"
+
+Also: size, restart, idle_ttl, pipes, limits = { pids, memory }. What runs already is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..client.sync import Host, Session, start_request
+from ..model import recipes
+from ..model.errors import HoldfastError, not_found
+from . import arguments, output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", nargs="*", help="sessions of holdfast.toml (default: all)")
+    parser.add_argument("--web", metavar="[HOST:]PORT", nargs="?", const="", help="serve the console (not there yet)")
+    arguments.json_flag(parser)
+    arguments.why(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.web is not None:
+        raise HoldfastError("usage", "--web is not there yet", "leave it out")
+    chosen = _chosen(args.name)
+    host = Host()
+    about = host.call("ping")["host"]
+    live = {s["name"]: s for s in host.call("ls")}
+    started, already = [], []
+    for n, recipe in enumerate(chosen):
+        if recipe.name in live:
+            made: dict[str, Any] = live[recipe.name]
+            already.append(made)
+            _say(args, f"{recipe.name} runs already, it is left alone")
+        else:
+            made = host.call("run", **start_request(**recipe.request(), why=args.why))
+            started.append(made)
+            _say(args, f"{recipe.name} started (pid {made['pid']})")
+        if recipe.wait and any(recipe.name in later.after for later in chosen[n + 1 :]):
+            _wait(args, Session(host, made["id"], recipe.name), recipe)
+    if args.json:
+        output.print_json({"host": about, "started": started, "already": already})
+    else:
+        _next_steps(about, [s["name"] for s in (*started, *already)] or list(live))
+    return 0
+
+
+def _chosen(names: list[str]) -> list[recipes.Recipe]:
+    for path in recipes.places(os.getcwd()):
+        try:
+            with open(path, encoding="utf-8") as f:
+                text = f.read()
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as e:
+            raise HoldfastError("failed", f"cannot read {path}: {e}", "it is a text file of yours") from None
+        return recipes.in_order(recipes.parse(text, os.path.dirname(path)), names)
+    if names:
+        raise not_found(f"there is no {recipes.FILE} here or above", "write one (hold up --help), or use hold run")
+    return []
+
+
+def _wait(args: argparse.Namespace, session: Session, recipe: recipes.Recipe) -> None:
+    _say(args, f"{recipe.name}: waiting for {recipe.wait}")
+    answer = session.wait_for(str(recipe.wait), 0 if str(recipe.wait).startswith("text=") else None, recipe.wait_s)
+    if answer["event"] == "timeout":
+        raise HoldfastError(
+            "timeout", f"{recipe.name} did not come to {recipe.wait} within {recipe.wait_s:g} s",
+            f"hold logs {recipe.name}; then hold up again",
+        )  # fmt: skip
+    if answer["event"] != str(recipe.wait).partition("=")[0]:
+        raise HoldfastError(
+            "failed", f"{recipe.name} ended before {recipe.wait}", f"hold logs {recipe.name} says why"
+        )
+
+
+def _say(args: argparse.Namespace, text: str) -> None:
+    if not args.json:
+        output.note(output.safe(text))
+
+
+def _next_steps(about: dict[str, Any], names: list[str]) -> None:
+    if not sys.stdout.isatty():
+        print("\t".join(map(str, (about["id"], about["pid"], *names))))
+        return
+    print(f"host {about['id']} is up (pid {about['pid']}, {len(names)} session{'' if len(names) == 1 else 's'})")
+    if names:
+        first = output.safe(names[0])
+        print(f"\n  hold ls                what is running\n  hold attach {first:<10} go in (leave: Ctrl-\\ then d)"
+              f"\n  hold logs -f {first:<9} follow its output")  # fmt: skip
+    else:
+        print("\n  hold run               start your shell as a session\n  hold run -n web -d -- npm run dev")

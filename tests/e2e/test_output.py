@@ -1,0 +1,153 @@
+"""Output: byte-exact, by absolute offset, whoever reads and however often they are cut off."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.client.aio import AsyncHost, AsyncSession
+from holdfast.model.errors import HoldfastError
+from tests.support.home import HOLD, HomeForTests, read_all, until
+
+MEGABYTE = 1 << 20
+
+
+def test_fifty_megabytes_of_random_bytes_survive_twenty_disconnects_of_alternating_clients(
+    hold: HomeForTests, tmp_path: Path
+) -> None:
+    source = tmp_path / "random"
+    source.write_bytes(os.urandom(50 * MEGABYTE))
+    expected = hashlib.sha256(source.read_bytes()).hexdigest()
+    s = hold.run("sh", "-c", f"stty raw -echo; cat {source}; stty sane; read x")
+    rng, digest, at = random.Random(5), hashlib.sha256(), 0
+    cuts = [*sorted(rng.sample(range(1, 50 * MEGABYTE), 20)), 50 * MEGABYTE]
+    for n, cut in enumerate(cuts):
+        channel = s.open(read_only=True)
+        if n % 2:
+            for chunk in channel.read(at, None):
+                data = chunk.data[: cut - at]
+                digest.update(data)
+                at += len(data)
+                if at >= cut:
+                    break  # in the middle of a chunk, with more on its way
+        else:
+            command = [*HOLD, "logs", s.id, "--raw", "-f", "--from", str(at)]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, env=hold.env) as client:
+                assert client.stdout is not None
+                data = client.stdout.read(cut - at)
+                client.kill()
+            digest.update(data)
+            at += len(data)
+        channel.close()
+    assert at == 50 * MEGABYTE
+    assert digest.hexdigest() == expected
+
+
+async def test_the_async_client_reads_the_same_bytes(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "seq 1 20000; read x")
+    s.wait(text="20000\r\n", timeout=30)
+    async with AsyncHost(str(hold.path)) as host:
+        session = AsyncSession(host, s.id, s.name)
+        assert (await session.status()).pid == s.status().pid
+        data = b"".join([c.data async for c in session.output()])
+    assert data == b"".join(b"%d\r\n" % n for n in range(1, 20001))
+
+
+def test_a_pruned_range_comes_back_as_an_explicit_gap_and_the_screen_is_whole(hold: HomeForTests) -> None:
+    size = 40 * MEGABYTE  # more than this session keeps
+    s = hold.run(
+        "sh", "-c", f"head -c {size} /dev/zero | tr '\\0' 'x' | fold -w 79; echo; echo THE END; read x",
+        log_max=16 * MEGABYTE,
+    )  # fmt: skip
+    s.wait(text="THE END", timeout=100)
+    chunks = s.output()
+    first = next(chunks)
+    assert first.gap is not None
+    assert first.gap[0] == 0
+    start = s.status().output.start
+    assert first.gap[1] == start
+    assert "THE END" in s.screen().text
+
+
+def test_offsets_are_checked(hold: HomeForTests) -> None:
+    s = hold.run("echo", "hi")
+    s.wait(exit=True, timeout=20)
+    with pytest.raises(HoldfastError, match="offset"):
+        list(s.output(-1))
+    assert list(s.output(10_000)) == []
+
+
+def test_a_stalled_client_slows_nobody_and_a_flood_is_interrupted_at_once(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "trap 'echo interrupted; exit 0' INT; yes 'flood flood flood'")
+    stalled = [s.open(read_only=True) for _ in range(3)]
+    for channel in stalled:
+        channel._line.send(b"\0\0\0\x11\x02" + bytes(8) + b"\xff" * 8)  # READ from 0 for ever, and never received
+    s.wait(text="flood", timeout=20)
+    before = s.status().output.end
+    until(lambda: s.status().output.end > before + MEGABYTE)
+    keeper = hold.keeper_pid(s)
+    s.send(b"\x03")
+    s.wait(text="interrupted", start=before, timeout=20)
+    rss = int(next(x for x in Path(f"/proc/{keeper}/status").read_text().splitlines() if "VmRSS" in x).split()[1]) \
+        if Path(f"/proc/{keeper}").exists() else 0
+    assert rss < 64 * 1024  # kilobytes: bounded, whatever was printed
+    for channel in stalled:
+        channel.close()
+
+
+def test_output_after_the_main_programs_end_is_kept(hold: HomeForTests) -> None:
+    program = "import os, time\nif os.fork() == 0:\n os.setsid()\n time.sleep(0.3)\n print('late', flush=True)\n"
+    s = hold.run(sys.executable, "-c", program)
+    s.wait(exit=True, timeout=20)
+    until(lambda: s.status().state == "exited")
+    assert read_all(s) == b"late\r\n"
+
+
+def test_a_program_that_closes_its_terminal_makes_nobody_spin(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "exec </dev/null >/dev/null 2>&1; sleep 1000")
+    keeper = hold.keeper_pid(s)
+    until(lambda: s.status().files == [] or all(f.kind != "tty" for f in s.status().files))
+    before = _cpu_ticks(keeper)
+    s.wait(quiet=0.5, timeout=20)
+    assert _cpu_ticks(keeper) - before < 20
+
+
+def test_a_stopped_terminal_holds_output_back_and_loses_none(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "read x; seq 1 50000; read y")
+    s.send(b"\x13go\n")  # Ctrl-S, then the line that starts the flood
+    s.wait(quiet=0.3, timeout=20)
+    s.send(b"\x11")
+    s.wait(text="50000\r\n", timeout=60)
+    numbers = [int(x) for x in read_all(s).split() if x.isdigit()]
+    assert numbers == list(range(1, 50001))
+
+
+def test_a_canonical_line_that_does_not_fit_is_refused_and_not_cut(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "read x; echo ${#x}")
+    s.wait(input=True, timeout=20)
+    with pytest.raises(HoldfastError, match="4095"):
+        s.send(b"x" * 5000 + b"\n")
+    s.send(b"y" * 4000 + b"\n")
+    s.wait(exit=True, timeout=20)
+    assert b"4000\r\n" in read_all(s)
+
+
+def test_many_long_lines_reach_a_program_that_reads_slowly(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "stty -echo; echo go; sleep 0.2; wc -lc")
+    s.wait(text="go", timeout=20)
+    line = b"z" * 3000 + b"\n"
+    s.send(line * 100)
+    s.send(b"\x04")
+    s.wait(exit=True, timeout=60)
+    assert read_all(s).split()[1:] == [b"100", str(len(line) * 100).encode()]
+
+
+def _cpu_ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
