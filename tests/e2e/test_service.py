@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_print_shows_the_unit_and_writes_nothing(hold: HomeForTests, tmp_path: P
 
 
 def test_without_a_manager_install_writes_the_unit_and_says_what_to_run(hold: HomeForTests, tmp_path: Path) -> None:
-    where = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_RUNTIME_DIR": str(tmp_path)}
+    where: Any = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_RUNTIME_DIR": str(tmp_path)}
     path = tmp_path / "config" / "systemd" / "user" / unit.NAME
     assert hold("service", "status", "--user", **where).code == 3
     done = hold("service", "install", "--user", **where)
@@ -97,7 +98,7 @@ def test_without_a_manager_install_writes_the_unit_and_says_what_to_run(hold: Ho
 
 
 def test_the_unit_of_another_home_and_a_strangers_unit_are_left_alone(hold: HomeForTests, tmp_path: Path) -> None:
-    where = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_RUNTIME_DIR": str(tmp_path)}
+    where: Any = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_RUNTIME_DIR": str(tmp_path)}
     path = tmp_path / "config" / "systemd" / "user" / unit.NAME
     assert hold("service", "install", "--user", **where).code == 0
     other = hold("service", "install", "--user", **{**where, "HOLDFAST_HOME": str(tmp_path / "other")})
@@ -114,7 +115,7 @@ def test_sessions_live_on_when_systemd_restarts_and_stops_the_host(manager: User
     env = {"HOLDFAST_HOME": str(home), "PYTHONPATH": SRC, "SHELL": "/bin/bash"}
 
     def hold(*words: str, code: int | None = 0) -> str:
-        return manager.run(*HOLD, *words, code=code, **env)
+        return manager.run(*HOLD, *words, code=code, env=env)
 
     def status() -> dict[str, object]:
         return dict(json.loads(hold("status", "kept", "--json")))

@@ -1,4 +1,4 @@
-"""An interactive shell in a real PTY, and commands run in it the way the host does: script, typed line, marks, record."""
+"""An interactive shell in a real PTY, and commands run in it as the host does it: script, typed line, marks, record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real systemd user manager for one test: in namespaces and control groups of its own, gone without a trace after it."""
+"""A real systemd user manager for one test: in namespaces and control groups of its own, gone when it ends."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ class UserManager:
             self.close()
             pytest.skip(f"no systemd --user runs here: {said!r} {log[-1000:]!r}")
 
-    def run(self, *command: str, code: int | None = 0, timeout: float = 60, **env: str) -> str:
+    def run(self, *command: str, code: int | None = 0, env: dict[str, str] | None = None) -> str:
         """Standard output of a command beside the manager; `code` is the exit code it must have."""
         init = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()[0]
         done = subprocess.run(
             ["nsenter", "--target", init, "--mount", "--pid", "--", *command],
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False, env={**self.env, **env},
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False, env={**self.env, **(env or {})},
         )  # fmt: skip
         self.log()  # a full terminal would block the manager
         assert code is None or done.returncode == code, (command, done.returncode, done.stdout, done.stderr)

@@ -57,9 +57,10 @@ def run(args: argparse.Namespace) -> int:
 class Attachment:
     """One attached terminal, from the restored screen to the last byte. `exit` is the program's, once it has ended."""
 
-    def __init__(self, host: Host, session: str, *, read_only: bool, take: bool, keys: bytes) -> None:
+    def __init__(self, host: Host, session: str, *, read_only: bool, take: bool, keys: bytes,
+                 just_started: bool = False) -> None:  # fmt: skip
         self._host, self._session = host, session
-        self._read_only, self._take = read_only, take
+        self._read_only, self._take, self._just_started = read_only, take, just_started
         self._keys = DetachKeys(keys)
         self._filter = QueryFilter()
         self._decoder = frames.Decoder()
@@ -81,7 +82,8 @@ class Attachment:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         try:
             with RawTerminal(reset_sequence() + b"\r\n"):  # what is said afterwards begins on a line of its own
-                self._write(base64.b64decode(about["restore"]))
+                # It may end inside an escape sequence that the live bytes finish: one filter for both.
+                self._write(self._filter.strip(base64.b64decode(about["restore"])))
                 return self._loop(wake_read)
         finally:
             signal.set_wakeup_fd(-1)
@@ -107,7 +109,7 @@ class Attachment:
     def _connect(self, *, restore: bool) -> dict[str, Any]:
         env = {k: os.environ[k] for k in _FOLLOWED if k in os.environ}
         about, fd = self._host.call_fd(
-            "attach", session=self._session, read_only=self._read_only, via="cli", env=env
+            "attach", session=self._session, read_only=self._read_only, via="cli", env=env, ended=self._just_started
         )
         self._sock = socket.socket(fileno=fd)
         self._session = about["session"]

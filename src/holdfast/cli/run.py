@@ -93,7 +93,7 @@ def _started(made: dict[str, Any]) -> str:
 def _attach(host: Host, made: dict[str, Any], keys: bytes) -> int:
     from .attach import Attachment
 
-    client = Attachment(host, made["id"], read_only=False, take=False, keys=keys)
+    client = Attachment(host, made["id"], read_only=False, take=False, keys=keys, just_started=True)
     output.note(client.run())
     return code_of(client.exit) if client.exit else 0
 

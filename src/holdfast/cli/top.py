@@ -145,7 +145,7 @@ def frame(sessions: list[Json], before: Usage, now: float, size: tuple[int, int]
     waiting = sum(s["activity"]["kind"].startswith("waiting") for s in sessions)
     clock = time.strftime("%H:%M:%S", time.localtime(now))
     heading = f"holdfast  {clock}  {len(sessions)} sessions" + (f", {waiting} waiting for input" if waiting else "")
-    fits = max(0, lines - 4)  # heading, blank, header, and a last line for how many are left out
+    fits = max(0, lines - 5)  # heading, blank, header, how many are left out, and the cursor's own line
     shown = sessions[:fits]
     text = [output.paint(heading[: max(0, cols - 9)].ljust(max(0, cols - 8)), "bold", colour) + "q quits", ""]
     text += _aligned(rows(shown, before, now), styles(shown), colour)

@@ -1,20 +1,21 @@
 """A home in one file: which files belong into a backup, in which order, and what may come out of one again.
 
-A backup is a tar.gz whose first member says what it is. It is taken while everything runs. What changes is replaced as a
-whole or only grows, so a copy up to the size seen is consistent if the order is right: a session's records come before its
-output (an end on record means that the output is complete), and an index before the bytes it describes.
+A backup is a tar.gz whose first member says what it is. It is taken while everything runs. Files in a home are replaced
+as a whole or only grow, so copies up to the sizes seen are consistent if their order is right: a session's records
+before its output (an end on record then means that the output is complete), an index before the bytes it describes.
 """
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
+import re
 import stat
 import tarfile
 
 from ..model.errors import HoldfastError, invalid
-from ..model.home import Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,85 +27,143 @@ HEADER = "holdfast-backup.json"
 _HEADER_BYTES_MAX = 1 << 16  # a handful of short values
 _NAME_BYTES_MAX = 1024  # sessions/ses_…/exec/exe_….json is 60
 _COPY_BYTES = 1 << 20
-# What belongs to processes that run, not to the sessions: a restored home has none of them.
-_LIVING = frozenset({"host.lock", "host.sock", "running.json", "host.log", "keeper.lock", "keeper.sock", "keeper.json"})
-_LIVING_FOLDERS = frozenset({"roles", "links"})  # links point at this machine's agents
+# What belongs to running processes, or to this machine's agents: a restored home has none of it.
+_LIVING = re.compile(
+    r"host\.(lock|log|sock)(\..*)?|running\.json|roles|keeper\.(lock|sock|json)|links/.*|.*\.tmp", re.DOTALL
+)
 
 
 def belongs(relative: str) -> bool:
-    """Whether a regular file of the home is part of a backup."""
-    folders, name = os.path.split(relative)
-    if name in _LIVING or name.endswith(".tmp") or name.startswith("host.sock."):
-        return False
-    return not _LIVING_FOLDERS & set(folders.split("/"))
+    """Whether something in the home is part of a backup."""
+    session = re.fullmatch(r"sessions/[^/]+/(.*)", relative, re.DOTALL)
+    return not _LIVING.fullmatch(session[1] if session else relative)
 
 
-def rank(relative: str) -> tuple[int, str]:
-    """Records first, then the output's index, then the output."""
-    if relative.endswith(".idx"):
-        return 1, relative
-    return (2 if relative.endswith(".out") else 0), relative
+def contents(home: str) -> Iterator[str]:
+    """What to copy, relative to the home, folders too. Lazy: a folder is listed when everything before it is copied.
+
+    Sorted names give the order: a session's own files, then exec/, then out/ with each .idx before its .out.
+    """
+    for folder, folders, names in os.walk(home):
+        inside = os.path.relpath(folder, home)
+        prefix = "" if inside == "." else inside + "/"
+        folders[:] = sorted(f for f in folders if belongs(prefix + f))
+        if prefix:
+            yield inside
+        yield from (prefix + n for n in sorted(names) if belongs(prefix + n))
 
 
-def contents(home: Home) -> Iterator[str]:
-    """What to copy, relative to the home: folders before what is in them, each session's files in order."""
-    yield from _folder(home, "")
-    for top in ("sessions",):
-        for name in sorted(_names(os.path.join(home.path, top))):
-            yield from _folder(home, f"{top}/{name}")
-
-
-def _names(path: str) -> list[str]:
-    try:
-        return os.listdir(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _folder(home: Home, below: str) -> Iterator[str]:
-    """Everything of one folder; the home's own walk leaves out the sessions, which come one by one."""
-    files: list[str] = []
-    for folder, folders, names in os.walk(os.path.join(home.path, below)):
-        inside = os.path.relpath(folder, home.path)
-        inside = "" if inside == "." else inside + "/"
-        folders[:] = sorted(f for f in folders if f != "roles")
-        if inside:
-            yield inside[:-1]
-        if not below and "sessions" in folders and not inside:
-            folders.remove("sessions")
-            yield "sessions"
-        files += [inside + n for n in names if belongs(inside + n)]
-    yield from sorted(files, key=rank)
-
-
-def header(home: Home, version: str, created_at: str, host: str | None) -> dict[str, Any]:
-    return {"holdfast_backup": FORMAT, "version": version, "created_at": created_at, "home": home.path, "host": host}
-
-
-def write(home: Home, target: IO[bytes], about: dict[str, Any]) -> dict[str, int]:
-    """Write the backup; how many sessions, files and bytes are in it."""
+def write(home: str, target: IO[bytes], about: dict[str, Any]) -> dict[str, int]:
+    """Write the backup of `home`; how many sessions, files and bytes are in it."""
     counts = {"sessions": 0, "files": 0, "bytes": 0}
-    # Level 6: output compresses five times faster than at tarfile's default of 9, to nearly the same size.
-    with tarfile.open(fileobj=target, mode="w|gz", compresslevel=6, format=tarfile.PAX_FORMAT) as tar:
-        data = json.dumps(about).encode()
-        tar.addfile(_member(HEADER, len(data), 0), io.BytesIO(data))
+    # Level 6: several times faster on terminal output than the default of 9, to nearly the same size.
+    with (
+        gzip.GzipFile(fileobj=target, mode="wb", compresslevel=6) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        first = json.dumps({"holdfast_backup": FORMAT, **about}).encode()
+        tar.addfile(_member(HEADER, tarfile.REGTYPE, len(first)), io.BytesIO(first))
         for relative in contents(home):
-            path = os.path.join(home.path, relative)
-            try:
-                # A socket or FIFO must be refused here and not block: nobody writes to it for us.
-                fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            except OSError as e:
-                if isinstance(e, PermissionError):
-                    raise HoldfastError("failed", f"cannot read {path}: {e.strerror}", "who owns the home?") from None
-                continue  # gone meanwhile (pruned, removed), a socket, or a link: nothing to keep
-            with open(fd, "rb") as f:
-                seen = os.fstat(fd)
-                if stat.S_ISDIR(seen.st_mode):  # pragma: no branch
-                    continue
-                if not stat.S_ISREG(seen.st_mode):
-                    continue
-                tar.addfile(_member(relative, seen.st_size, int(seen.st_mtime)), f)
-            counts["files"] += 1
-            counts["bytes"] += seen.st_size
-            counts["sessions"] += relative.endswith("/manifest.json") and relative.count("/") == 2
+            size = _add(tar, os.path.join(home, relative), relative)
+            if size is not None:
+                counts["files"] += 1
+                counts["bytes"] += size
+                counts["sessions"] += bool(re.fullmatch(r"sessions/ses_[^/]+/manifest\.json", relative))
     return counts
+
+
+def _add(tar: tarfile.TarFile, path: str, relative: str) -> int | None:
+    """Copy one file up to its present size, or note a folder; None where there is no file to keep."""
+    try:
+        # A FIFO must not make us wait for its writer, and a link not lead us elsewhere.
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except PermissionError as e:
+        raise HoldfastError("failed", f"cannot read {path}: {e.strerror}", "who owns the home?") from None
+    except OSError:
+        return None  # gone meanwhile (pruned, removed), a socket, or a link
+    try:
+        seen = os.fstat(fd)
+        if stat.S_ISDIR(seen.st_mode):
+            tar.addfile(_member(relative, tarfile.DIRTYPE, 0))
+        if not stat.S_ISREG(seen.st_mode):
+            return None
+        with open(fd, "rb", closefd=False) as f:
+            tar.addfile(_member(relative, tarfile.REGTYPE, seen.st_size, seen.st_mtime), f)
+        return seen.st_size
+    finally:
+        os.close(fd)
+
+
+def _member(name: str, kind: bytes, size: int, mtime: float = 0) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.size, member.mtime = kind, size, int(mtime)
+    member.mode = 0o700 if kind == tarfile.DIRTYPE else 0o600
+    return member
+
+
+def check_member(name: str, kind: bytes) -> str:
+    """The relative path of a member, if it is one that a backup of ours can hold; raises for anything else."""
+    made_by = "it was not made by hold backup; nothing was changed"
+    if kind not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
+        raise invalid(f"the backup holds {name[:100]!r}, which is neither file nor folder", made_by)
+    plain = not any(part in ("", ".", "..") for part in name.split("/")) and "\0" not in name
+    if not plain or len(os.fsencode(name)) > _NAME_BYTES_MAX or not belongs(name):
+        raise invalid(f"the backup holds {name[:100]!r}, which is no name in a home's backup", made_by)
+    return name
+
+
+def unpack(source: IO[bytes], folder: str, room_bytes: int) -> dict[str, Any]:
+    """Fill the new, empty `folder` from a backup; what the backup says of itself, with how many files it had.
+
+    Only plain files and folders with plain names come out, made by us with our own modes; links, devices, sparse files
+    and names that lead elsewhere are refused, whatever order they come in.
+    """
+    try:
+        with tarfile.open(fileobj=source, mode="r|gz") as tar:
+            members = iter(tar)
+            about = _read_header(tar, next(members, None))
+            for member in members:
+                name = check_member(member.name, tarfile.GNUTYPE_SPARSE if member.issparse() else member.type)
+                path = os.path.join(folder, name)
+                if member.isdir():
+                    os.makedirs(path, mode=0o700, exist_ok=True)
+                    continue
+                room_bytes -= member.size
+                if room_bytes < 0:
+                    raise HoldfastError("failed", "the backup does not fit on this disk", "nothing was changed")
+                _extract(tar, member, path)
+                about["files"] += 1
+    except (tarfile.TarError, EOFError, OSError, ValueError) as e:
+        if isinstance(e, OSError) and e.errno:
+            raise HoldfastError("failed", f"it cannot be unpacked: {e.strerror}", "nothing was changed") from None
+        raise invalid(f"the backup is damaged: {str(e)[:200]}", "nothing was changed") from None
+    return about
+
+
+def _read_header(tar: tarfile.TarFile, member: tarfile.TarInfo | None) -> dict[str, Any]:
+    data = tar.extractfile(member) if member and member.name == HEADER and member.size <= _HEADER_BYTES_MAX else None
+    about = json.load(data) if data is not None else None
+    if not isinstance(about, dict) or "holdfast_backup" not in about:
+        raise invalid("that is no backup of a Holdfast home", "hold backup FILE makes one")
+    if about["holdfast_backup"] != FORMAT:
+        found = str(about["holdfast_backup"])[:20]
+        raise invalid(f"the backup is of format {found}, this version reads {FORMAT}", "upgrade Holdfast")
+    return {**about, "files": 0}
+
+
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> None:
+    data = tar.extractfile(member)
+    assert data is not None  # checked to be a regular file
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as f:
+        left = member.size
+        while left:
+            piece = data.read(min(left, _COPY_BYTES))
+            if not piece:
+                raise EOFError(f"{member.name} is cut short")
+            f.write(piece)
+            left -= len(piece)
+        f.flush()
+        os.fdatasync(fd)
+    os.utime(path, (member.mtime, member.mtime))

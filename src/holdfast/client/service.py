@@ -9,6 +9,7 @@ import sys
 from ..model.errors import HoldfastError
 from ..system.files import write_bytes
 from . import systemd, unit
+from .down import daemon_pid, stop_daemon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from .sync import Host
 
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "host", "__main__.py")
-_DAEMON_GONE_S = 10.0  # a daemon told to stop writes its keyframes first
 _SERVES_S = 20.0  # exec to first answer: an interpreter's start, and every session adopted
 _ATTEMPTS = 3  # a client that needs a host just now may start one in between
 
@@ -86,32 +86,15 @@ class Service:
 
     def _stop_stranger(self) -> None:
         """A daemon outside of the unit would keep the home's lock; sessions go on without it."""
-        pid = self.daemon_pid()
+        pid = daemon_pid(self.host)
         if pid is None or systemd.in_our_unit(pid):
             return
-        try:
-            gone = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return
-        try:
-            self.host.call("down")
-            if not select.select([gone], [], [], _DAEMON_GONE_S)[0]:
-                raise HoldfastError("timeout", f"the host (pid {pid}) does not stop", "hold doctor")
-        finally:
-            os.close(gone)
-            self.host.close()
-
-    def daemon_pid(self) -> int | None:
-        """The daemon that answers for this home, whoever started it."""
-        try:
-            return int(self.host.call("ping")["host"]["pid"])
-        except HoldfastError:
-            return None
+        stop_daemon(self.host)
 
     def _serving(self, deadline: float, clock: Callable[[], float]) -> int | None:
         pause = 0.01
         while clock() < deadline:
-            pid = self.daemon_pid()
+            pid = daemon_pid(self.host)
             if pid is not None:
                 return pid
             select.select([], [], [], pause)  # the manager tells of the exec, nobody of the first answer
@@ -151,6 +134,6 @@ class Service:
         return {
             "installed": there is not None, "home": unit.home_in(there) if there is not None else None,
             "enabled": shown.get("UnitFileState") == "enabled", "active": shown.get("ActiveState") == "active",
-            "pid": int(shown.get("MainPID") or 0) or None, "daemon_pid": self.daemon_pid(),
+            "pid": int(shown.get("MainPID") or 0) or None, "daemon_pid": daemon_pid(self.host),
             "lingers": self.lingers if self.scope == unit.USER else None,
         }  # fmt: skip

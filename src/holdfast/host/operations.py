@@ -214,13 +214,17 @@ class Operations:
 
     async def op_attach(self, request: Json, actor: Json) -> Reply:
         """What restores the screen, the offset it stands at, and the channel that goes on from there."""
+        session = await self._find(request)
+        if request.get("ended") and not session.live:  # `run` of a program that was quicker than its client
+            about = {"session": session.id, "name": session.name, "kind": session.kind, "offset": 0, "restore": ""}
+            return Reply({"ok": about}, ended.serve(session))
         session = await self._live(request)
         if not request.get("read_only"):
             self._follow(session, request)
         fd = self._channel(session, request, actor, attach=True)
         try:
             end = await self._end(session)
-            about: Json = {
+            about = {
                 "session": session.id, "name": session.name, "kind": session.kind, "offset": end, "restore": "",
                 "size": list(session.size), "controls": views.controls_view(session.controls), "me": actor,
             }  # fmt: skip

@@ -37,6 +37,7 @@ class Emulator:
         self.lock = threading.Lock()
         self.reader = LogReader(session.folder.out)
         self.keyframe_path = session.folder.keyframe
+        self.resizes_seen = 0  # changes of size at exactly `offset` that were applied already
         self.screen, self.offset = self._load(session)
         self.kept_at = self.offset
         self.live_from: int | None = None  # queries before this offset are history
@@ -49,7 +50,8 @@ class Emulator:
             if data.startswith(_KEYFRAME_MAGIC):
                 offset = int.from_bytes(data[4:12], "big")
                 if first <= offset <= end:
-                    return Screen.from_keyframe(data[12:]), offset
+                    self.resizes_seen = int.from_bytes(data[12:16], "big")
+                    return Screen.from_keyframe(data[16:]), offset
         except (OSError, ValueError):
             pass
         return Screen(*session.size, scrollback_lines=_SCROLLBACK_LINES), first
@@ -58,11 +60,18 @@ class Emulator:
         """Emulate up to `to`, or `budget` bytes of it; the replies due to live queries."""
         replies = b""
         with self.lock:
+            known = self.resizes_seen
             for piece in self.reader.pieces(self.offset, to, resizes=True):
                 if piece.size is not None:
+                    if known > 0:
+                        known -= 1
+                        continue
+                    self.resizes_seen += 1
                     if piece.size != self.screen.size:
                         self.screen.resize(*piece.size)
-                elif piece.data is not None:
+                    continue
+                known = self.resizes_seen = 0
+                if piece.data is not None:
                     answer = self.screen.feed(piece.data)
                     if self.live_from is not None and piece.offset >= self.live_from:
                         replies += answer
@@ -78,9 +87,8 @@ class Emulator:
         """Write a keyframe, so that the next host begins here."""
         self.kept_at = self.offset
         try:
-            write_bytes(
-                self.keyframe_path, _KEYFRAME_MAGIC + self.offset.to_bytes(8, "big") + self.screen.keyframe()
-            )
+            place = self.offset.to_bytes(8, "big") + self.resizes_seen.to_bytes(4, "big")
+            write_bytes(self.keyframe_path, _KEYFRAME_MAGIC + place + self.screen.keyframe())
         except (OSError, ValueError) as e:
             log.warning("no keyframe at %s: %s", self.keyframe_path, e)
 

@@ -44,13 +44,16 @@ class LogReader:
     def pieces(self, start: int, to: int, *, resizes: bool = False) -> Iterator[Piece]:
         """Everything from `start` up to `to`, in order; what is missing comes as gaps.
 
+        With `resizes` also the changes of the terminal's size, those at exactly `start` and `to` included: whoever
+        reads on from `to` meets the latter again and must know that it has seen them.
+
         `to` may be past what is on disk: the iterator then ends early, without a gap.
         """
         at = start
         starts = segments(self._folder)
         first = max(bisect_right(starts, at) - 1, 0)
         for n in range(first, len(starts)):
-            if starts[n] >= to:
+            if starts[n] > to or (starts[n] == to and not resizes):
                 break
             if starts[n] > at:  # pruned, lost to a full disk, or cut by a power loss
                 yield Piece(at, starts[n], None)
@@ -83,28 +86,27 @@ class LogReader:
     ) -> Iterator[Piece]:
         at = start
         slot = self._find(idx, start) if idx >= 0 else 0
-        while idx >= 0 and at < to:
+        while idx >= 0:
             block = os.pread(idx, _INDEX_BYTES_READ, slot * RECORD_BYTES)
             whole = len(block) // RECORD_BYTES
-            if not whole:
-                break
             slot += whole
             for record in RECORD.iter_unpack(block[: whole * RECORD_BYTES]):
                 offset, time_us, length, crc, kind, cols, rows = record
+                if offset > to or (offset == to and not resizes):
+                    return
                 if kind == RESIZE:
-                    if resizes and start <= offset < to:
+                    if resizes and start <= offset:
                         yield Piece(offset, offset, b"", time_us=time_us, size=(cols, rows))
                     continue
                 end = offset + length
                 if end <= at or offset >= to:
                     continue
                 if offset > at:  # no record covers these bytes (an index that could not be written)
-                    yield from self._bare(out, segment, at, min(offset, to))
-                    at = offset
-                yield self._checked(out, segment, offset, length, crc, kind, time_us, at, to)
+                    yield from self._bare(out, segment, at, offset)
+                yield self._checked(out, segment, offset, length, crc, kind, time_us, max(at, offset), to)
                 at = min(end, to)
-                if at >= to:
-                    return
+            if not whole:
+                break
         size = os.fstat(out).st_size
         if at < min(to, segment + size):
             yield from self._bare(out, segment, at, min(to, segment + size))

@@ -6,7 +6,8 @@ import re
 
 from .errors import invalid
 
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}|[0-9]{8}(?:T|\Z)")
 _UNIT_S = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -23,7 +24,7 @@ def duration_s(text: str) -> float:
 
 def moment_s(text: str, now: float) -> float:
     """`10m` (so long ago) or an RFC 3339 time, as seconds since 1970. Without a zone it is this machine's time."""
-    if _PART.match(text) and not re.match(r"\d{4}-?\d\d", text):
+    if _PART.match(text) and not _DATE.match(text):
         return now - duration_s(text)
     from datetime import datetime
 

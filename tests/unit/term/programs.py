@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -13,10 +14,11 @@ import termios
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.term.screen import Screen
 
-DEADLINE_S = 30.0  # how long a program may take to show something on a machine busy with other tests
+DEADLINE_S = 8.0  # how long a program may take to show something on a machine busy with other tests
 
 
 class Program:
@@ -102,10 +104,26 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def vim(size: tuple[int, int], cwd: Path) -> Program:
+class Recording(NamedTuple):
+    output: bytes
+    checkpoints: list[int]  # offsets at which the program was waiting
+
+
+def record(name: str, size: tuple[int, int], cwd: Path) -> Recording:
+    start, drive = PROGRAMS[name]
+    with Program(start(cwd), size, cwd) as program:
+        drive(program)
+        program.finish()
+        return Recording(bytes(program.output), program.checkpoints)
+
+
+def _start_vim(cwd: Path) -> list[str]:
     source = cwd / "main.c"
     source.write_text("".join(f'int f{n}(void) {{ return {n}; }} /* "text" {n} */\n' for n in range(1, 80)))
-    program = Program(["vim", "-u", "NONE", "-i", "NONE", "-n", "-N", str(source)], size, cwd)
+    return ["vim", "-u", "NONE", "-i", "NONE", "-n", "-N", str(source)]
+
+
+def _drive_vim(program: Program) -> None:
     program.shows("int f1(")
     program.type(b":syntax on | set number cursorline mouse=a background=dark ruler\r")
     program.until(lambda screen: "  1 int f1(" in screen.text() and screen.modes()["mouse"] != "off")
@@ -117,15 +135,16 @@ def vim(size: tuple[int, int], cwd: Path) -> Program:
     program.shows("int f5(")
     program.type(b":qa!\r")
     program.until(lambda screen: not screen.alternate)
-    program.finish()
-    return program
 
 
-def less(size: tuple[int, int], cwd: Path) -> Program:
+def _start_less(cwd: Path) -> list[str]:
     book = cwd / "book.txt"
     lines = (f"\x1b[1;3{n % 8}mline {n}\x1b[m \x1b[4munderlined\x1b[24m 漢字 {'long ' * (n % 30)}" for n in range(200))
     book.write_text("\n".join(lines))
-    program = Program(["less", "-R", str(book)], size, cwd)
+    return ["less", "-R", str(book)]
+
+
+def _drive_less(program: Program) -> None:
     program.shows("line 1 ")
     program.type(b" ")
     program.until(lambda screen: "line 0 " not in screen.text())
@@ -133,57 +152,57 @@ def less(size: tuple[int, int], cwd: Path) -> Program:
     program.shows("line 99 ")
     program.type(b"q")
     program.until(lambda screen: not screen.alternate)
-    program.finish()
-    return program
 
 
-def monitor(size: tuple[int, int], cwd: Path) -> Program:
-    """htop, which colours and mouses; top where there is none."""
-    have_htop = any(os.access(os.path.join(folder, "htop"), os.X_OK) for folder in os.environ["PATH"].split(":"))
-    program = Program(["htop" if have_htop else "top", "-d", "1" if not have_htop else "10"], size, cwd)
-    program.until(lambda screen: "PID" in screen.text())
-    program.type(b"h")
-    program.until(lambda screen: "PID" not in screen.text() or "elp" in screen.text())
-    program.type(b"q")
+def _start_monitor(_cwd: Path) -> list[str]:
+    return ["htop", "-d", "10"] if shutil.which("htop") else ["top", "-d", "1"]
+
+
+def _drive_monitor(program: Program) -> None:
     program.shows("PID")
+    program.type(b"h")
+    program.shows("elp")  # "Help for Interactive Commands", or htop's page of keys
     program.type(b"q")
-    program.finish()
-    return program
+    program.until(lambda screen: "PID" in screen.text() and "elp" not in screen.text().splitlines()[0])
+    program.type(b"q")
 
 
-def build_log(size: tuple[int, int], cwd: Path) -> Program:
-    """Colours, a progress line that erases with a background, wide text, and more lines than the screen has."""
-    script = r"""
-        i=0
-        while [ $i -lt 90 ]; do
-            i=$((i + 1))
-            printf '\033[1;32m   Compiling\033[0m package-%d v0.%d \033[38;5;%dm(path)\033[0m\n' $i $i $i
-            printf '\033[48;5;%dmwarning\033[K\033[0m: \033[38;2;%d;100;200m%s\033[0m\n' $i $i 'unused 変数 naïve ⚠️ 👩‍💻'
-            printf '\r\033[44;97m[%d/90]\033[K\033[m' $i
-        done
-        printf '\r\033[2K\033[7mdone\033[27m \033]8;;https://example.org/log\033\\the log\033]8;;\033\\\n'
-        printf '\033]2;build finished\007\033[?2004h> '
-        read answer
-    """
-    program = Program(["sh", "-c", script], size, cwd)
+# Colours, a progress line that erases with a background, wide text, and more lines than the screen has.
+_BUILD = r"""
+    i=0
+    while [ $i -lt 90 ]; do
+        i=$((i + 1))
+        printf '\033[1;32m   Compiling\033[0m package-%d v0.%d \033[38;5;%dm(path)\033[0m\n' $i $i $i
+        printf '\033[48;5;%dmwarning\033[K\033[0m: \033[38;2;%d;100;200m%s\033[0m\n' $i $i 'unused 変数 naïve ⚠️ 👩‍💻'
+        printf '\r\033[44;97m[%d/90]\033[K\033[m' $i
+    done
+    printf '\r\033[2K\033[7mdone\033[27m \033]8;;https://example.org/log\033\\the log\033]8;;\033\\\n'
+    printf '\033]2;build finished\007\033[?2004h> '
+    read answer
+"""
+
+
+def _drive_build(program: Program) -> None:
     program.until(lambda screen: screen.cursor_line() == ">")
     program.type(b"ok\r")
-    program.finish()
-    return program
 
 
-def shell(size: tuple[int, int], cwd: Path) -> Program:
-    program = Program(["bash", "--norc", "--noprofile"], size, cwd)
+def _drive_shell(program: Program) -> None:
     program.until(lambda screen: screen.cursor_line() == "$" and screen.modes()["bracketed_paste"] is True)
-    program.type(b"printf '%s\\n' \"$(seq 1 60)\"; tput bold; tput setab 4; printf 'colour '; tput el; echo\r")
-    program.until(lambda screen: "colour" in screen.text() and screen.cursor_line().startswith("$"))
-    program.type(b"tput sgr0; tabs 4 > /dev/null; tput smcup; printf 'over it'; tput csr 2 5; sleep 0; head -n 1\r")
-    program.shows("over it")
+    program.type(b"seq 1 60; tput bold; tput setab 4; printf 'colour '; tput el; echo\r")
+    program.until(lambda screen: "60\ncolour" in screen.text() and screen.cursor_line().startswith("$"))
+    program.type(b"tput sgr0; tabs 4 > /dev/null; tput smcup; printf 'over it'; tput csr 2 5; read x\r")
+    program.until(lambda screen: "over it" in screen.text() and screen.modes()["margins"]["bottom"] == 5)
     program.type(b"\r")
     program.until(lambda screen: "$" in screen.cursor_line())
     program.type(b"tput rmcup; exit\r")
-    program.finish()
-    return program
 
 
-PROGRAMS = {"vim": vim, "less": less, "monitor": monitor, "build_log": build_log, "shell": shell}
+PROGRAMS: dict[str, tuple[Callable[[Path], list[str]], Callable[[Program], None]]] = {
+    "vim": (_start_vim, _drive_vim),
+    "less": (_start_less, _drive_less),
+    "monitor": (_start_monitor, _drive_monitor),
+    "build": (lambda _cwd: ["sh", "-c", _BUILD], _drive_build),
+    "shell": (lambda _cwd: ["bash", "--norc", "--noprofile"], _drive_shell),
+}
+NEEDS = {"vim": "vim", "less": "less", "monitor": "top", "build": "sh", "shell": "tput"}

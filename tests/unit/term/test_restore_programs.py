@@ -9,10 +9,9 @@ import pytest
 
 from holdfast.term.screen import Screen
 from tests.unit.term.compare import assert_same, restored
-from tests.unit.term.programs import PROGRAMS
+from tests.unit.term.programs import NEEDS, PROGRAMS, record
 
 SIZES = [(80, 24), (120, 40), (43, 17)]
-NEEDS = {"vim": "vim", "less": "less", "monitor": "top", "build_log": "sh", "shell": "tput"}
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -20,9 +19,7 @@ NEEDS = {"vim": "vim", "less": "less", "monitor": "top", "build_log": "sh", "she
 def test_a_restored_screen_equals_the_original_and_stays_equal(name: str, size: tuple[int, int], tmp_path: Path) -> None:
     if shutil.which(NEEDS[name]) is None:
         pytest.skip(f"{NEEDS[name]} is not installed")
-    with PROGRAMS[name](size, tmp_path) as program:
-        output, checkpoints = bytes(program.output), program.checkpoints
-    assert len(checkpoints) >= 1
+    output, checkpoints = record(name, size, tmp_path)
     # Halfway points fall anywhere, in the middle of sequences and characters too.
     halves = [(a + b) // 2 for a, b in zip([0, *checkpoints], [*checkpoints, len(output)], strict=True)]
     original = Screen(*size)

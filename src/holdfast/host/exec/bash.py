@@ -13,7 +13,8 @@ source behaves and complains as if it had been typed:
 
 PROMPT_COMMAND is left alone where it is readonly (assigning would throw us out) or exported (a nested shell would
 inherit the hook). After Ctrl-C the shell is then at its prompt without a record, which a probe settles.
-The empty word at the end of the typed line is what `$_` shows afterwards.
+The second half of the typed line is an array that the script sets, `builtin eval … ''`: shorter to type (each letter
+costs the line editor more than all of the script), out of a function's reach, and `$_` is empty afterwards.
 Every builtin is called as `\\builtin NAME`, which neither an alias nor a function of that name can take over. Nothing
 here forks. Where errexit is on, our functions return 0: a status of before must not end the shell.
 """
@@ -42,9 +43,9 @@ __hf_e() {
 __hf_k=$1
 [[ ! -o errexit ]] || __hf_k=0
 \builtin set +aekuvx
-if [[ -n "${__hf_g+s}" ]]; then
+if [[ -n "${__hf_+s}" ]]; then
 { \builtin printf 'holdfast-exec 1 %s %s\n' "$1" "$$";\builtin pwd;\builtin printf 'end @token@\n';} >|@record@
-\builtin unset -v __hf_g
+\builtin unset -v __hf_
 fi
 \builtin printf '\033]7733;e;@token@\a' >/dev/tty || \builtin printf '\033]7733;e;@token@\a'
 if [[ "${PROMPT_COMMAND[*]}" == *@hook@* ]]; then
@@ -73,10 +74,11 @@ __hf_s="{ $__hf_s"'__hf_b "";} 2>/dev/null'$'\n'
 @go@
 """
 
-_RUN = rb"""__hf_g='if \builtin eval "$__hf_s";then { __hf_e "$?";} 2>/dev/null;else { __hf_e "$?";} 2>/dev/null;fi'
-__hf_s+=@source@"""
+_RUN = rb"""__hf_s+=@source@
+__hf_=(builtin eval 'if \builtin eval "$__hf_s";then { __hf_e "$?";} 2>/dev/null
+else { __hf_e "$?";} 2>/dev/null;fi' '')"""
 
-_PROBE = rb"""__hf_g='\builtin eval "$__hf_s";{ __hf_e "$__hf_r";} 2>/dev/null'"""
+_PROBE = rb"""__hf_=(builtin eval '\builtin eval "$__hf_s";{ __hf_e "$__hf_r";} 2>/dev/null' '')"""
 
 _HOOK = rb"""'{ __hf_e "$?";} 2>/dev/null'"""
 
@@ -109,4 +111,4 @@ def wrapped(job: Job) -> Wrapped:
         history=fill(_HISTORY, record=record, path=literal(path), remember=remember),
         go=_PROBE if job.source is None else fill(_RUN, source=literal(job.source)),
     )
-    return Wrapped(script, CLEAR + rb" \builtin . " + path + rb""";\builtin eval "$__hf_g" ''""" + b"\r")
+    return Wrapped(script, CLEAR + rb" \. " + path + rb';"${__hf_[@]}"' + b"\r")

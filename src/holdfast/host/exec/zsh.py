@@ -52,9 +52,9 @@ __hf_e() {
 \builtin setopt noerrexit noerrreturn noxtrace
 if (( ZSH_SUBSHELL )); then \builtin return 0;fi
 if (( TRY_BLOCK_INTERRUPT > 0 && $1 < 129 )); then \builtin set -- 130;fi
-if (( $+__hf_g )); then
+if (( $+__hf_ )); then
 { \builtin printf 'holdfast-exec 1 %s %s\n' "$1" "$$";\builtin pwd;\builtin printf 'end @token@\n';} >|@record@
-\builtin unset __hf_g
+\builtin unset __hf_
 fi
 \builtin printf '\033]7733;e;@token@\a' >/dev/tty || \builtin printf '\033]7733;e;@token@\a'
 if (( $+__hf_u )); then
@@ -70,13 +70,13 @@ __hf_h() { { __hf_e "$?";\builtin unset __hf_p;} 2>/dev/null;}
 @go@
 """
 
-_RUN = rb"""__hf_g='{ { __hf_b;} 2>/dev/null;\builtin eval "$__hf_s";} always {
-{ __hf_e "$?";\builtin eval "${__hf_p-}";\builtin unset __hf_p;} 2>/dev/null;}'
-__hf_s='{ \builtin eval "$__hf_p";__hf_q;} 2>/dev/null'$'\n'
-__hf_s+=@source@"""
+_RUN = rb"""__hf_s='{ \builtin eval "$__hf_p";__hf_q;} 2>/dev/null'$'\n'
+__hf_s+=@source@
+__hf_=(builtin eval '{ { __hf_b;} 2>/dev/null;\builtin eval "$__hf_s";} always {
+{ __hf_e "$?";\builtin eval "${__hf_p-}";\builtin unset __hf_p;} 2>/dev/null;}')"""
 
-_PROBE = rb"""__hf_g='{ { __hf_b;__hf_q;} 2>/dev/null;} always {
-{ __hf_e "$__hf_r";\builtin eval "${__hf_p-}";\builtin unset __hf_p;} 2>/dev/null;}'"""
+_PROBE = rb"""__hf_=(builtin eval '{ { __hf_b;__hf_q;} 2>/dev/null;} always {
+{ __hf_e "$__hf_r";\builtin eval "${__hf_p-}";\builtin unset __hf_p;} 2>/dev/null;}')"""
 
 
 def wrapped(job: Job) -> Wrapped:
@@ -88,7 +88,7 @@ def wrapped(job: Job) -> Wrapped:
         history=b"" if job.entry is None else rb"\builtin print -rs -- " + literal(job.entry),
         go=_PROBE if job.source is None else fill(_RUN, source=literal(job.source)),
     )
-    return Wrapped(script, CLEAR + rb" \builtin . " + ansi_c(job.script) + rb';\builtin eval "$__hf_g"' + b"\r")
+    return Wrapped(script, CLEAR + rb" \. " + ansi_c(job.script) + rb';"${__hf_[@]}"' + b"\r")
 
 
 def _export(name: bytes, value: bytes) -> bytes:

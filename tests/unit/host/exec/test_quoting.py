@@ -13,8 +13,8 @@ Start = Callable[..., PtyShell]
 WORDS = [
     b"plain", b"", b" ", b"two words", b"it's", b'"double"', b"back\\slash", b"\\\\", b"\\'", b"'", b"$HOME", b"`id`",
     b"$(id)", b"*", b"?", b"[a]", b"{a,b}", b"~", b"~root", b"=ls", b"a=b", b"!", b"!!", b"#", b"-n", b"--", b"a;b",
-    b"a|b", b"a&b", b"<in", b">out", b"(sub)", b"new\nline", b"tab\tbed", b"\xff\xfe", "größe 😀".encode(), b"^x", b"%1",
-    b"a\rb", b"\x01\x7f",
+    b"a|b", b"a&b", b"<in", b">out", b"(sub)", b"new\nline", b"tab\tbed", b"\xff\xfe", "größe 😀".encode(), b"^x",
+    b"%1", b"a\rb", b"\x01\x7f",
 ]  # fmt: skip
 
 

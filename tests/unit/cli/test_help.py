@@ -1,0 +1,36 @@
+"""Every command explains itself, and asking for that starts nothing and loads little."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.cli.main import COMMANDS, parser_for
+
+# What agents call again and again: the time of each is mostly Python's start.
+QUICK = ("ls", "status", "ps", "ports", "files", "wait", "send", "stop", "kill", "who", "screen")
+HEAVY = {"dataclasses", "datetime", "asyncio", "msgspec", "re2", "tomllib", "difflib", "inspect", "pyghostty"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_a_purpose_and_an_example(name: str) -> None:
+    text = parser_for(name).format_help()
+    purpose, _, rest = (parser_for(name).description or "").partition("\n")
+    assert purpose.endswith((".", ":"))
+    assert f"hold {name}" in rest or name == "ls"
+    for action in parser_for(name)._actions:
+        assert action.help or action.metavar == "CMD" or "--detach-keys" in action.option_strings, f"{name}: {action.dest}"
+    assert "usage: hold " + name in text
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_quick_command_loads_nothing_heavy(name: str) -> None:
+    code = (
+        "import sys; from holdfast.cli.main import parser_for;"
+        f"before = set(sys.modules); parser_for({name!r}); print(*set(sys.modules) - before)"
+    )
+    run = [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {code}"]
+    loaded = subprocess.run(run, capture_output=True, check=True, text=True).stdout.split()
+    assert not HEAVY & set(loaded)
