@@ -21,8 +21,6 @@ _PROGRAMS_MIN = 30
 def test_programs_are_judged_to_be_doing_what_they_do(tmp_path_factory: pytest.TempPathFactory) -> None:
     present = [program for program in PROGRAMS if not program.missing()]
     folders = [tmp_path_factory.mktemp("program") for _ in present]
-    for parent in list(folders[0].parents)[:3]:
-        parent.chmod(parent.stat().st_mode | 0o111)  # programs of another user have to get there
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         verdicts = list(pool.map(observe, present, folders))
     accuracy = sum(verdict.correct for verdict in verdicts) / len(verdicts)

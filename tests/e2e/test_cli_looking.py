@@ -186,6 +186,7 @@ NOT_THERE = (
 # Many commands in one process: each would take longer to start than to answer.
 ASK_ALL = """
 import contextlib, io, json, sys
+from holdfast.cli.main import main
 answers = []
 for words in json.loads(sys.argv[1]):
     out, err = io.StringIO(), io.StringIO()

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         host.call("down", all=args.all, why=args.why)
     except HoldfastError as e:
-        if "went away" not in e.message:
+        if e.code != "host_gone":
             raise  # else it left before its answer came: that is what was asked for
     _until_gone(pidfd, about["pid"])
     return _tell(args, about, names)

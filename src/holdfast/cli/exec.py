@@ -57,28 +57,13 @@ def run(args: argparse.Namespace) -> int:
 def _json(host: Host, args: argparse.Namespace, words: list[str]) -> int:
     session = Session(host, args.session, args.session)
     limit = _OUTPUT_MAX if args.max_output is None else args.max_output
-    result = run_to_end(host, args.session, words, args.timeout, args.why)
+    result = session.exec_raw(words, args.timeout, args.why)
     raw, omitted = session.exec_output(result, limit)
     if args.json:
         output.print_json(document(result, raw, omitted))
     else:
         _print(raw, args.raw)
     return exit_code(result, quiet=args.json, name=args.session, timed_out=args.timeout is not None)
-
-
-def run_to_end(
-    host: Host, session: str, words: list[str], timeout: float | None, why: str | None
-) -> dict[str, Any]:
-    """Until it ends, blocks or the time is up, also across the daemon's death."""
-    exec_id = ids.new("exe_")
-    began = time.monotonic()
-    try:
-        return host.call("exec", session=session, words=words, timeout=timeout, exec_id=exec_id, why=why)  # type: ignore[no-any-return]
-    except HoldfastError as e:
-        if "went away" not in e.message:
-            raise
-    left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
-    return host.call("exec_result", session=session, exec_id=exec_id, wait=True, timeout=left)  # type: ignore[no-any-return]
 
 
 def document(result: dict[str, Any], raw: bytes, omitted: int) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class AsyncHost:
                 wire.close()
                 if attempt == 2 or op not in _REPEATABLE:
                     raise HoldfastError(
-                        "failed", f"the host went away during {op}", "look at hold status, then try again"
+                        "host_gone", f"the host went away during {op}", "look at hold status, then try again"
                     ) from None
                 continue
             except BaseException:
@@ -178,21 +178,29 @@ class AsyncSession:
         why: str | None = None,
     ) -> ExecResult:
         """Run a command in the session's shell: one argument is shell source, several are words."""
+        return await self._exec_result(await self.exec_raw(list(command), timeout, why), max_output)
+
+    async def exec_raw(self, words: list[str], timeout: float | None, why: str | None) -> Json:
+        """`exec` as the host answers it, without the output; a daemon that dies meanwhile is not noticed."""
         exec_id = ids.new("exe_")
         deadline = None if timeout is None else time.monotonic() + timeout
-        try:
-            result = await self.host.call(
-                "exec", session=self.id, words=list(command), timeout=timeout, exec_id=exec_id, why=why
-            )
-        except HoldfastError as e:
-            if e.code != "failed" or "went away" not in e.message:
-                raise
-            # The daemon died under us. The command did not: its record says how it stands.
+        lost = False
+        while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            result = await self.host.call(
-                "exec_result", session=self.id, exec_id=exec_id, wait=True, timeout=left
-            )
-        return await self._exec_result(result, max_output)
+            known: Json = {"session": self.id, "exec_id": exec_id, "timeout": left}
+            try:
+                if lost:  # the command did not die with the daemon: its record says how it stands
+                    answer: Json = await self.host.call("exec_result", wait=True, **known)
+                else:
+                    answer = await self.host.call("exec", words=words, why=why, **known)
+                return answer
+            except HoldfastError as e:
+                if e.code == "host_gone":
+                    lost = True
+                elif lost and e.code == "not_found":
+                    lost = False  # it had not been typed yet
+                else:
+                    raise
 
     async def exec_result(
         self, exec_id: str, *, wait: bool = False, timeout: float | None = None, max_output: int = _OUTPUT_MAX
@@ -256,7 +264,7 @@ class AsyncSession:
                 )
                 return answer
             except HoldfastError as e:
-                if e.code != "failed" or "went away" not in e.message:
+                if e.code != "host_gone":
                     raise
 
     async def output(

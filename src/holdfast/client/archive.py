@@ -14,6 +14,7 @@ import os
 import re
 import stat
 import tarfile
+import zlib
 
 from ..model.errors import HoldfastError, invalid
 
@@ -27,6 +28,7 @@ HEADER = "holdfast-backup.json"
 _HEADER_BYTES_MAX = 1 << 16  # a handful of short values
 _NAME_BYTES_MAX = 1024  # sessions/ses_…/exec/exe_….json is 60
 _COPY_BYTES = 1 << 20
+_PADDING_BYTES_MAX = 1 << 20  # tar fills its last block of 10 kB
 # What belongs to running processes, or to this machine's agents: a restored home has none of it.
 _LIVING = re.compile(
     r"host\.(lock|log|sock)(\..*)?|running\.json|roles|keeper\.(lock|sock|json)|links/.*|.*\.tmp", re.DOTALL
@@ -119,7 +121,8 @@ def unpack(source: IO[bytes], folder: str, room_bytes: int) -> dict[str, Any]:
     and names that lead elsewhere are refused, whatever order they come in.
     """
     try:
-        with tarfile.open(fileobj=source, mode="r|gz") as tar:
+        # gzip's own reader, because tarfile's does not look at the checksum.
+        with gzip.GzipFile(fileobj=source) as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
             members = iter(tar)
             about = _read_header(tar, next(members, None))
             for member in members:
@@ -133,7 +136,9 @@ def unpack(source: IO[bytes], folder: str, room_bytes: int) -> dict[str, Any]:
                     raise HoldfastError("failed", "the backup does not fit on this disk", "nothing was changed")
                 _extract(tar, member, path)
                 about["files"] += 1
-    except (tarfile.TarError, EOFError, OSError, ValueError) as e:
+            if len(packed.read(_PADDING_BYTES_MAX)) == _PADDING_BYTES_MAX:  # reaches the checksum at the very end
+                raise ValueError("there is something behind its end")
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as e:
         if isinstance(e, OSError) and e.errno:
             raise HoldfastError("failed", f"it cannot be unpacked: {e.strerror}", "nothing was changed") from None
         raise invalid(f"the backup is damaged: {str(e)[:200]}", "nothing was changed") from None

@@ -6,6 +6,7 @@ from __future__ import annotations
 EXIT_STATUS = {
     "failed": 1,
     "internal": 1,
+    "host_gone": 1,  # the daemon died under a request; what became of it is to be asked
     "usage": 2,
     "invalid": 2,
     "not_found": 3,

@@ -42,7 +42,7 @@ _KEYFRAME = struct.Struct("<4sII")  # magic with version, scrollback lines, modi
 _KEYFRAME_MAGIC = b"HFK1"
 
 # Sequences the engine does not handle and programs do send, and the cheap test for their presence.
-_LOCAL = re.compile(rb"\x1b\[>4(?:;([0-9]{0,2}))?[mn]|\x1b\[(\?4m)|\x1b\[(\?6n)|\x1b\[(!p)|\x1b(c)")
+_LOCAL = re.compile(rb"\x1b\[>(?:4(?:;([0-9]?))?)?[mn]|\x1b\[(\?4m)|\x1b\[(\?6n)|\x1b\[(!p)|\x1b(c)")
 _LOCAL_HINT = re.compile(rb"\x1b(?:\[[>?!]|c)")
 _LOCAL_MAX = 7  # the longest of them, less its last byte: what must be carried over a chunk border
 
@@ -69,7 +69,7 @@ class Screen:
     def _setup(self, terminal: Terminal, scrollback_lines: int, *, modify_other_keys: int) -> None:
         self._terminal = terminal
         self._scrollback_lines = scrollback_lines
-        self._modify_other_keys = modify_other_keys  # the engine knows level 2 alone
+        self._modify_other_keys = modify_other_keys  # kept here: the engine tells level 2 from the rest, no more
         self._tail = b""
         self._open_bytes = 0
         terminal.set_count(ghostty.OPT_CONTINUATION_MAX_BYTES, UNFINISHED_MAX + 2 * WRITE_MAX)
@@ -210,13 +210,12 @@ class Screen:
 
     def modes(self) -> dict[str, object]:
         """What a client must have restored besides the text: modes, margins, keyboard, colours, title, …"""
-        state = self._state()
-        return modes.describe(state, self._keys_level(state))
+        return modes.describe(self._state(), self._modify_other_keys)
 
     def dump(self) -> dict[str, Any]:
         """A full description of the state in JSON values, for comparing two screens cell by cell."""
         state = self._state()
-        return describe.dump(state, self._kept(state, state.screens[0].rows()), self._keys_level(state))
+        return describe.dump(state, self._kept(state, state.screens[0].rows()), self._modify_other_keys)
 
     def restore(self, history: int | None = None) -> bytes:
         """Bytes that bring a freshly reset terminal of the same size into this state.
@@ -226,7 +225,7 @@ class Screen:
         """
         state = self._state()
         lines = self._scrollback_lines if history is None else min(history, self._scrollback_lines)
-        return paint.restore(state, lines, self._keys_level(state))
+        return paint.restore(state, lines, self._modify_other_keys)
 
     # Keyframes
 
@@ -274,11 +273,6 @@ class Screen:
 
     def _kept(self, state: snapshot.State, rows: list[Row]) -> list[Row]:
         return rows[max(0, len(rows) - state.rows - self._scrollback_lines) :]
-
-    def _keys_level(self, state: snapshot.State) -> int:
-        if state.modify_other_keys_2:
-            return 2
-        return self._modify_other_keys if self._modify_other_keys in (1, 3) else 0
 
 
 def _check_size(cols: int, rows: int) -> None:

@@ -63,7 +63,6 @@ class State:
     region: tuple[int, int, int, int]  # top, bottom, left, right; inclusive, from 0
     alternate: bool
     cursor_is_default: bool
-    modify_other_keys_2: bool
     mouse_event: int  # 0 none, 1 X10, 2 normal, 3 button, 4 any
     mouse_format: int  # 0 X10, 1 UTF-8, 2 SGR, 3 urxvt, 4 SGR pixels
     modes: int
@@ -154,7 +153,6 @@ def _terminal(payload: bytes) -> State:
         region=(h[4], h[5], h[6], h[7]),
         alternate=h[9] == 1,
         cursor_is_default=bool(h[12]),
-        modify_other_keys_2=bool(h[16]),
         mouse_event=h[17],
         mouse_format=h[18],
         modes=h[22],

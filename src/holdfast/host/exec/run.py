@@ -320,8 +320,8 @@ class Execs:
     async def wait(self, command: Command, timeout: float | None, *, until_done: bool = False) -> Json:
         """Until it ends or blocks on a person, or the time is up; the record as it is then."""
         command.watchers += 1
-        command.changed.set()
-        command.changed = asyncio.Event()
+        # Blocked when last seen; whoever asks again has perhaps answered it. The next sample tells.
+        command.update(**({"state": "running"} if command.record["state"] in _BLOCKED else {}))
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):

@@ -179,6 +179,21 @@ def test_marks_come_through_when_stdout_was_redirected(start: Start, shell: str)
     assert session.exec(b"cat file").text == b"into the file\n"
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_marks_come_through_when_stderr_was_redirected_too(start: Start, shell: str) -> None:
+    session = start(shell)
+    for source, output in (
+        (b"exec >file 2>&1", b""),
+        (b"echo into the file", b""),
+        (b"echo back >/dev/tty", b"back\n"),
+    ):
+        running = session.start(source)  # bash shows its prompt on stderr: there is none to wait for
+        session.until(running.ended, "the second mark")
+        result = running.result()
+        assert (result.text, result.code) == (output, 0)
+    assert b"into the file\n" in (session.folder / "file").read_bytes()
+
+
 @pytest.mark.parametrize("shell", EVERY)
 def test_forged_marks_are_output_like_any_other(start: Start, shell: str) -> None:
     session = start(shell)
