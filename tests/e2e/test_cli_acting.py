@@ -110,7 +110,8 @@ def test_a_secret_from_stdin_needs_no_terminal_and_one_return_is_enough(hold: Ho
 def test_wait_tells_what_came_true(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "printf 'hello world\\nname? '; read x; exit 3", name="w")
     text = hold("wait", "w", "--for", "text=wor.d", "--json", "--timeout", "30")
-    assert (text.code, text.json["event"], text.json["detail"]["match"], text.json["offset"]) == (0, "text", "world", 11)
+    found = text.json
+    assert (text.code, found["event"], found["detail"]["match"], found["offset"]) == (0, "text", "world", 11)
     waiting = hold("wait", "w", "--for", "input", "--timeout", "30", "--json").json
     assert (waiting["event"], waiting["detail"]["kind"], waiting["detail"]["prompt"]) == (
         "input", "waiting_for_input", "name?",
@@ -142,8 +143,8 @@ def test_wait_is_1_when_the_session_ends_first(hold: HomeForTests) -> None:
 def test_what_cannot_be_waited_for_is_a_usage_error(hold: HomeForTests) -> None:
     hold.run("cat", name="w")
     for words in (
-        ("--for", "rain"), ("--for", "port=x"), ("--for", "text=("), ("--for", "done="), (), ("--for", "exit", "--timeout", "-1"),
-        ("--for", "text=x", "--from", "-1"), ("--for", "exit", "--timeout", "nan"),
+        (), ("--for", "rain"), ("--for", "port=x"), ("--for", "text=("), ("--for", "done="),
+        ("--for", "text=x", "--from", "-1"), ("--for", "exit", "--timeout", "nan"), ("--for", "exit", "--timeout", "-1"),
     ):  # fmt: skip
         assert hold("wait", "w", *words).code == 2, words
     assert hold("wait", "w", "--for", "done=exe_nope").code == 3
@@ -154,8 +155,8 @@ def test_what_cannot_be_waited_for_is_a_usage_error(hold: HomeForTests) -> None:
 
 def test_a_command_that_goes_on_can_be_fetched_later(hold: HomeForTests) -> None:
     hold.run(name="sh")
-    began = hold("exec", "sh", "--timeout", "0.5", "--json", "--", "echo begun; read x; echo got $x; exit_code=4; (exit 4)").json
-    exec_id = began["exec_id"]
+    source = "echo begun; read x; echo got $x; (exit 4)"
+    exec_id = hold("exec", "sh", "--timeout", "0.5", "--json", "--", source).json["exec_id"]
     hold("wait", "sh", "--for", "input", "--timeout", "30")
     hold("send", "sh", "yes", "--enter")
     assert hold("wait", "sh", "--for", f"done={exec_id}", "--timeout", "30").code == 0
@@ -284,8 +285,8 @@ def test_stdin_is_typed_while_it_is_still_coming(hold: HomeForTests) -> None:
 
 
 def test_json_errors_are_documents_on_stdout(hold: HomeForTests) -> None:
-    for words in (("send", "nope", "x", "--json"), ("wait", "nope", "--json"), ("kill", "--json"), ("rename", "x", "--json")):
-        answer = hold(*words)
+    for words in (("send", "nope", "x"), ("wait", "nope"), ("kill",), ("rename", "x")):
+        answer = hold(*words, "--json")
         error = json.loads(answer.out)["error"]
         assert error.keys() == {"code", "message", "hint"}
         assert answer.err == ""

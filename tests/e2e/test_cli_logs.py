@@ -73,8 +73,8 @@ def test_past_the_end_is_nothing_with_a_note_and_below_zero_is_a_mistake(hold: H
     past = hold("logs", "s", "--from", "1000")
     assert (past.code, past.out) == (0, "")
     assert "past the end" in past.err
-    for words in (("--from", "-1"), ("--tail", "-1"), ("--since", "soon"), ("--grep", "("), ("--from", "1", "--since", "1m")):
-        answer = hold("logs", "s", *words)
+    for words in ("--from -1", "--tail -1", "--since soon", "--grep (", "--from 1 --since 1m"):
+        answer = hold("logs", "s", *words.split())
         assert (answer.code, answer.out, len(answer.err.splitlines())) == (2, "", 1), words
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HomeForTests, until
 
-SERVER = "import socket,sys; s=socket.create_server(('127.0.0.1', 0)); print('port', s.getsockname()[1]); sys.stdin.read()"
+SERVER = "import socket; s = socket.create_server(('127.0.0.1', 0)); print('port', s.getsockname()[1]); input()"
 
 
 def serve(hold: HomeForTests) -> int:
@@ -111,7 +111,8 @@ def test_files_show_offsets_and_locks(hold: HomeForTests) -> None:
     hold.run("sh", "-c", f"exec 7>{path}; flock 7; printf hello >&7; cat", name="f").wait(input=True, timeout=30)
     found = [f for f in hold("files", "f", "--json").json if f["path"] == str(path) and f["fd"] == 7]
     assert {(f["kind"], f["offset"], f["lock"]) for f in found} == {("file", 5, "write")}
-    assert any(row.split("\t")[2:] == ["7", "file", "5", "write", str(path)] for row in hold("files", "f").out.splitlines())
+    rows = [row.split("\t")[2:] for row in hold("files", "f").out.splitlines()]
+    assert ["7", "file", "5", "write", str(path)] in rows
 
 
 def test_screen_is_the_picture_not_the_bytes(hold: HomeForTests) -> None:
@@ -181,7 +182,8 @@ def fresh_mode() -> list[object]:
 
 NOT_THERE = (
     "status .", "ps .", "files .", "screen .", "who .", "logs .", "take .", "release .", "stop .", "kill .", "rm .",
-    "restart .", "send . x", "wait . --for exit", "exec-result . exe_1", "rename . new", "replay .", "export . --cast -",
+    "restart .", "send . x", "wait . --for exit", "exec-result . exe_1", "rename . new", "replay .",
+    "export . --cast -",
 )  # fmt: skip
 # Many commands in one process: each would take longer to start than to answer.
 ASK_ALL = """

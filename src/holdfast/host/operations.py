@@ -12,6 +12,7 @@ from typing import Any
 from ..model import ids, limits
 from ..model.activity import Activity
 from ..model.errors import HoldfastError, invalid
+from ..system import kernel, tree
 from ..wire import frames
 from . import checks, ended, views
 from .exec.quoting import quote
@@ -91,9 +92,14 @@ class Operations:
             raise HoldfastError("conflict", f"{session.name} {how}", f"hold status {session.name}")
         return session
 
-    async def _view(self, session: Session, *, full: bool) -> Json:
+    async def _view(self, session: Session, *, full: bool, members: list[int] | None = None) -> Json:
         await session.settled()
-        return await views.view(session, self.daemon.identity["id"], self.screens, full=full)
+        return await views.view(session, self.daemon.identity["id"], self.screens, full=full, members=members)
+
+    def _forest(self) -> dict[int, list[int]]:
+        """The processes of every live session, by its keeper's pid, from one look at /proc."""
+        keepers = [s.link.welcome.result()["keeper"] for s in self.registry.sessions.values() if s.link is not None]
+        return tree.forest(keepers, kernel.registered(self.daemon.home.roles))
 
     # -- the host ----------------------------------------------------------------------------------------------
 
@@ -116,13 +122,14 @@ class Operations:
         ]
         chosen.sort(key=lambda s: s.manifest["created_at"])
         gate = asyncio.Semaphore(_VIEWS_AT_ONCE)
+        forest = self._forest()
 
         async def one(session: Session) -> Json:
             async with gate:
-                view = await self._view(session, full=False)
-                if request.get("processes") and session.link is not None:
-                    sample = await session.link.act("sample")
-                    view["processes"] = proc.processes(sample["members"])
+                keeper = session.link.welcome.result()["keeper"] if session.link is not None else 0
+                view = await self._view(session, full=False, members=forest.get(keeper))
+                if request.get("processes") and keeper in forest:
+                    view["processes"] = proc.processes(forest[keeper])
                 return view
 
         return list(await asyncio.gather(*(one(s) for s in chosen)))
@@ -144,11 +151,11 @@ class Operations:
         wanted = request.get("port")
         if wanted is not None and all(found[1] != wanted for found in net.listeners().values()):
             return []
-        for session in self.registry.sessions.values():
+        forest = self._forest()
+        for session in list(self.registry.sessions.values()):
             if session.link is None:
                 continue
-            sample = await session.link.act("sample")
-            for row in net.ports(sample["members"]):
+            for row in net.ports(forest.get(session.link.welcome.result()["keeper"], [])):
                 if wanted is None or row["port"] == wanted:
                     rows.append({**row, "session": session.id, "session_name": session.name})
         return rows

@@ -14,7 +14,7 @@ from ..log.layout import end_on_disk
 from ..model import ids, limits
 from ..model.errors import HoldfastError, invalid
 from ..model.home import Home
-from ..system.files import read_json, write_json
+from ..system.files import read_json, sync_file, write_json
 from . import recipe
 from .link import KeeperLink, dial
 from .session import Session, keeper_alive
@@ -197,10 +197,14 @@ class Registry:
         session.starting = True
         try:
             await self._last_keeper_gone(session)
-            write_json(session.folder.manifest, session.manifest)
+            write_json(session.folder.manifest, session.manifest, durable=False)
+            # A crash of ours cannot lose the manifest any more; against a power cut it is synced while the keeper
+            # starts, and whoever asked is answered only when both are done.
+            synced = asyncio.get_running_loop().run_in_executor(None, sync_file, session.folder.manifest)
             sock = await self._zygote.keeper(session.folder.path)
             session.ended, session.exit = False, None
             await self._link(session, sock)
+            await synced
         finally:
             session.starting = False
             session.touch()

@@ -78,10 +78,12 @@ def survivors_of(session: Session) -> list[int]:
     return [pid for pid in marked if proc.environ_has(pid, b"HOLDFAST_HOME", os.fsencode(home))]
 
 
-async def observe(session: Session, screens: Screens, *, quick: bool = False) -> tuple[Json, Activity]:
+async def observe(
+    session: Session, screens: Screens, *, quick: bool = False, members: list[int] | None = None
+) -> tuple[Json, Activity]:
     """Ask the keeper for the kernel's facts, and judge them."""
     assert session.link is not None
-    sample = await session.link.act("sample", quick=quick)
+    sample = await session.link.act("sample", quick=quick, members=members)
     session.learn(sample)
     return sample, await judge_sample(session, sample, screens)
 
@@ -114,7 +116,9 @@ def _without_terminal(sample: Json) -> Activity:
     )
 
 
-async def view(session: Session, host_id: str, screens: Screens, *, full: bool) -> Json:
+async def view(
+    session: Session, host_id: str, screens: Screens, *, full: bool, members: list[int] | None = None
+) -> Json:
     """The object as `status` (full) or `ls` gives it."""
     if session.link is None:
         out = base(session, host_id)
@@ -128,7 +132,7 @@ async def view(session: Session, host_id: str, screens: Screens, *, full: bool) 
             return out | ({"processes": [], "connections": [], "files": []} if full else {})
         return _dead(session, out, full)
     try:
-        sample, activity = await observe(session, screens)
+        sample, activity = await observe(session, screens, members=members)
     except HoldfastError:
         if session.link is not None:
             session.unresponsive = True

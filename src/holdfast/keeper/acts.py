@@ -255,8 +255,10 @@ def _op_sample(
     if request.get("quick"):  # only the foreground job: a walk of /proc costs more than the question
         group = os.tcgetpgrp(keeper.program.master) if keeper.program.master >= 0 else 0
         members = [group] if group > 0 else []
-    else:
-        members = answer["members"] = keeper.own_tree()
+    else:  # the host may have walked for all its sessions at once
+        members = request["members"] if isinstance(request.get("members"), list) else keeper.own_tree()
+        answer["members"] = members
+        keeper.gather(members)
     if keeper.program.master >= 0:
         answer["facts"] = facts.sample(keeper.program.master, keeper.program.tty, members)
     return answer

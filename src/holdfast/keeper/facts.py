@@ -13,7 +13,7 @@ import struct
 import termios
 
 from .syscalls import NAMES
-from .tree import Stat, read_small, read_stat
+from ..system.tree import Stat, read_small, read_stat
 from .waits import Tty, resolve
 
 TYPE_CHECKING = False

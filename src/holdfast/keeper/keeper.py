@@ -21,11 +21,11 @@ from ..log.writer import OutputLog
 from ..model import limits
 from ..model.controls import Controls
 from ..model.home import SessionFolder
-from ..system import kernel
+from ..system import kernel, tree
 from ..system.files import read_json, write_json
 from ..term.queries import MAYBE_QUERY
 from ..wire import frames
-from . import acts, cgroup, tree
+from . import acts, cgroup
 from .channel import Channel
 from .inbox import InputQueue
 from .program import Program
@@ -72,7 +72,7 @@ class Keeper:
         self.next_key = 0
         self.done = False
         self._sync_due = 0.0
-        self._syncing = False
+        self._syncing = self._gathered = False
         self._sync_read, self._sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll = select.epoll()
@@ -93,12 +93,24 @@ class Keeper:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)  # a session ends by its program, by stop, or by KILL
+        if self.leaves:
+            _thread.start_new_thread(self._join_cgroup, ())
         self._reap()  # the program may have ended before the handler was there
         while not self.done:
             for fd, events in self.poll.poll(self._timeout()):
                 self._dispatch(fd, events)
             self._timers()
         self._finish()
+
+    def _join_cgroup(self) -> None:
+        """Move the program into its leaf, beside the loop: the kernel takes ten milliseconds over it."""
+        cgroup.join(self.leaves, [self.program.pid])
+
+    def gather(self, members: list[int]) -> None:
+        """What the program forked before it was moved follows at the first look at its tree."""
+        if self.leaves and not self._gathered:
+            self._gathered = True
+            _thread.start_new_thread(cgroup.join, (self.leaves, members))
 
     def _timeout(self) -> float | None:
         due = [t for t in (self._sync_due, self.stopping.due if self.stopping else 0.0) if t]
@@ -359,15 +371,7 @@ class Keeper:
 
     def own_tree(self) -> list[int]:
         """Every process of this session, by the kernel's word; other roles of Holdfast below us are not ours."""
-        roles = kernel.registered(self.roles_folder)
-        foreign: set[int] = set()
-        members = []
-        for pid, parent, _, started in tree.descendants(os.getpid()):  # parents come before children
-            if roles.get(pid) == started or parent in foreign:
-                foreign.add(pid)
-            else:
-                members.append(pid)
-        return members
+        return tree.members(os.getpid(), kernel.registered(self.roles_folder))
 
     def _reap(self) -> None:
         empty = False

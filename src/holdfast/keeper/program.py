@@ -44,7 +44,7 @@ def set_size(fd: int, cols: int, rows: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
 
-def start(manifest: Json, join_cgroup: list[str]) -> Program:
+def start(manifest: Json) -> Program:
     """Fork and exec what the manifest describes; raise StartFailed when exec did not happen."""
     program = Program()
     child_ends: list[int] = []
@@ -65,7 +65,7 @@ def start(manifest: Json, join_cgroup: list[str]) -> Program:
     failed_read, failed_write = os.pipe2(os.O_CLOEXEC)
     program.pid = os.fork()
     if program.pid == 0:
-        _child(manifest, stdio, program.slave >= 0, failed_write, join_cgroup)
+        _child(manifest, stdio, program.slave >= 0, failed_write)
     for fd in (failed_write, *child_ends):
         os.close(fd)
     report = b""
@@ -96,9 +96,7 @@ def _explain(number: int, stage: str, manifest: Json) -> StartFailed:
     return StartFailed("not_executable", f"{shown}: cannot be executed: {os.strerror(number)}")
 
 
-def _child(
-    manifest: Json, stdio: tuple[int, ...], terminal: bool, failed: int, join_cgroup: list[str]
-) -> None:
+def _child(manifest: Json, stdio: tuple[int, ...], terminal: bool, failed: int) -> None:
     """In the child, up to exec. Never returns."""
     stage = "setup"
     try:
@@ -107,8 +105,6 @@ def _child(
             fcntl.ioctl(stdio[0], termios.TIOCSCTTY, 0)
         for target, source in enumerate(stdio):
             os.dup2(source, target, inheritable=True)
-        for leaf in join_cgroup:
-            _quietly(f"{leaf}/cgroup.procs", "0")
         _quietly("/proc/self/oom_score_adj", _OOM_SCORE)
         _reset_signals()
         for name, (soft, hard) in manifest.get("rlimits", {}).items():

@@ -6,7 +6,7 @@ import os
 import struct
 
 from .syscalls import NAMES
-from .tree import read_small
+from ..system.tree import read_small
 
 _POLL_IN = 0x1 | 0x40  # POLLIN, POLLRDNORM; epoll uses the same bits
 _POLLFDS_MAX = 4096  # entries of one poll() read from the program's memory: 32 KB

@@ -122,7 +122,7 @@ def _start(folder: SessionFolder) -> Keeper:
     limits: dict[str, int] = manifest.get("limits", {})
     leaves = cgroup.make_leaf(f"holdfast-{manifest['id']}", limits.get("pids", 0), limits.get("memory", 0))
     try:
-        started = program.start(manifest, leaves)
+        started = program.start(manifest)
     except BaseException:
         cgroup.remove(leaves)
         os.unlink(folder.keeper_socket)

@@ -27,11 +27,23 @@ def write_json(path: str, value: object, *, durable: bool = True) -> None:
         os.close(fd)
     os.replace(temporary, path)
     if durable:
-        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync(os.path.dirname(path), os.O_DIRECTORY)
+
+
+def sync_file(path: str) -> None:
+    """Put a file that was written before on disk, its name and its folder's name too."""
+    folder = os.path.dirname(path)
+    _sync(path)
+    _sync(folder, os.O_DIRECTORY)
+    _sync(os.path.dirname(folder), os.O_DIRECTORY)
+
+
+def _sync(path: str, flags: int = 0) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def read_json(path: str) -> Json | None:

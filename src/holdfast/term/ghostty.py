@@ -56,6 +56,7 @@ DATA_CURSOR_Y = 4
 DATA_ACTIVE_SCREEN = 6
 DATA_CURSOR_VISIBLE = 7
 DATA_TITLE = 12
+DATA_MODE = 37
 DATA_VT_GROUND = 38
 DECODER_MAX_CONTINUATION_BYTES = 0
 DECODER_RETAIN_CONTINUATION = 1
@@ -296,6 +297,12 @@ class Terminal:
         value = c_bool()
         _check(self._lib.ghostty_terminal_get(self.handle, data, byref(value)), f"read {data}")
         return value.value
+
+    def get_mode(self, mode: int) -> bool:
+        """A DEC private mode."""
+        value = _Mode(mode, 0)
+        _check(self._lib.ghostty_terminal_get(self.handle, DATA_MODE, byref(value)), f"read mode {mode}")
+        return bool(value.value)
 
     def get_string(self, data: int) -> bytes:
         value = _String()

@@ -7,7 +7,7 @@ import struct
 from types import TracebackType
 from typing import Any
 
-from holdfast.term import describe, ghostty, modes, paint, snapshot
+from holdfast.term import describe, ghostty, mend, modes, paint, snapshot
 from holdfast.term.cells import Row
 from holdfast.term.ghostty import EngineError, Terminal, TerminalEngineMissing
 from holdfast.term.reset import reset_sequence
@@ -29,6 +29,7 @@ PAGES_EXTRA = 2
 UNFINISHED_MAX = 256 * 1024
 # One write to the engine adds at most this much to an open sequence before its length is checked.
 WRITE_MAX = 64 * 1024
+OPEN_MAX = UNFINISHED_MAX + 2 * WRITE_MAX  # so much may be open between two checks
 
 DEFAULT_FOREGROUND = (
     0xD0,
@@ -67,12 +68,15 @@ class Screen:
         self._terminal.write(b"\x1b[?1007l\x1b[?1007s")
 
     def _setup(self, terminal: Terminal, scrollback_lines: int, *, modify_other_keys: int) -> None:
-        self._terminal = terminal
         self._scrollback_lines = scrollback_lines
         self._modify_other_keys = modify_other_keys  # kept here: the engine tells level 2 from the rest, no more
         self._tail = b""
         self._open_bytes = 0
-        terminal.set_count(ghostty.OPT_CONTINUATION_MAX_BYTES, UNFINISHED_MAX + 2 * WRITE_MAX)
+        self._use(terminal)
+
+    def _use(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        terminal.set_count(ghostty.OPT_CONTINUATION_MAX_BYTES, OPEN_MAX)
         terminal.set_count(ghostty.OPT_KITTY_IMAGE_STORAGE_LIMIT, 0)  # pictures could not be restored
         terminal.set_flag(ghostty.OPT_GLYPH_PROTOCOL, value=False)
         terminal.set_color(ghostty.OPT_COLOR_FOREGROUND, DEFAULT_FOREGROUND)
@@ -150,7 +154,19 @@ class Screen:
     def resize(self, cols: int, rows: int) -> bytes:
         """Change the size; returns the report that a program which asked for one gets, mostly nothing."""
         _check_size(cols, rows)
+        if cols < self.size[0]:
+            mended = mend.without_halves(self._terminal.encode(), cols)
+            if mended is not None:
+                cut = self._terminal
+                self._use(Terminal.decode(mended, *self.size, OPEN_MAX))
+                cut.close()
+        autowrap = modes.AUTOWRAP.number
+        reflows = self._terminal.get_mode(autowrap)
+        if not reflows:  # else wide characters of the primary screen and its history would be cut in half
+            self._terminal.set_mode(ghostty.OPT_MODE, autowrap, value=True)
         self._terminal.resize(cols, rows)
+        if not reflows:
+            self._terminal.set_mode(ghostty.OPT_MODE, autowrap, value=False)
         self._limit_scrollback()
         return self._replies()
 
@@ -245,7 +261,7 @@ class Screen:
         state = snapshot.parse(body)
         _check_size(state.cols, state.rows)
         try:
-            terminal = Terminal.decode(body, state.cols, state.rows, UNFINISHED_MAX + 2 * WRITE_MAX)
+            terminal = Terminal.decode(body, state.cols, state.rows, OPEN_MAX)
         except EngineError as error:
             raise ValueError(f"not a keyframe: {error}") from error
         screen = cls.__new__(cls)

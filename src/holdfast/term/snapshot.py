@@ -16,8 +16,8 @@ from holdfast.term.cells import LANES, Link, Page, Pen, Row
 
 MAGIC = b"GHOSTSNP\x01\x00"  # magic and format version; another version is another format
 
-_TERMINAL, _SCREEN, _PAGE, _HISTORY, _READY, _FINISH, _CONTINUATION = range(1, 8)
-_RECORD = struct.Struct("<HII")
+TERMINAL, SCREEN, PAGE, HISTORY, READY, FINISH, CONTINUATION = range(1, 8)  # record tags
+RECORD = struct.Struct("<HII")
 _TERMINAL_HEADER = struct.Struct("<HHIIHHHHBHHI" + "B" * 10 + "QQQ8s8s8sQQ")
 _SCREEN_HEADER = struct.Struct("<HHQHHBB16sIHBB8sBBB")
 _SAVED_CURSOR = struct.Struct("<HH16sBH")
@@ -96,27 +96,27 @@ def _parse(data: bytes) -> State:
         raise ValueError("not a terminal snapshot of a known version")
     records = _records(data)
     tag, payload = next(records, (0, b""))
-    if tag != _TERMINAL:
+    if tag != TERMINAL:
         raise ValueError("a terminal snapshot begins with the terminal's record")
     state = _terminal(payload)
     grid: Grid | None = None
     in_history = False
     for tag, payload in records:
-        if tag == _SCREEN:
+        if tag == SCREEN:
             key, grid = _screen(payload)
             state.screens[key] = grid
-        elif tag == _HISTORY:
+        elif tag == HISTORY:
             grid = state.screens[int.from_bytes(payload[:2], "little")]
             in_history = True
-        elif tag == _PAGE and grid is not None:
-            page = _page(payload)
+        elif tag == PAGE and grid is not None:
+            page = read_page(payload)
             if in_history:
                 grid.pages.insert(0, page)  # history comes newest first
             else:
                 grid.pages.append(page)
-        elif tag == _CONTINUATION:
+        elif tag == CONTINUATION:
             state.unfinished = payload
-    if tag != _FINISH or 0 not in state.screens or int(state.alternate) not in state.screens:
+    if tag != FINISH or 0 not in state.screens or int(state.alternate) not in state.screens:
         raise ValueError("a terminal snapshot is cut off")
     return state
 
@@ -124,8 +124,8 @@ def _parse(data: bytes) -> State:
 def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
     offset = len(MAGIC)
     while offset < len(data):
-        tag, length, _checksum = _RECORD.unpack_from(data, offset)
-        offset += _RECORD.size
+        tag, length, _checksum = RECORD.unpack_from(data, offset)
+        offset += RECORD.size
         if offset + length > len(data):
             raise ValueError("a terminal snapshot is cut off")
         yield tag, data[offset : offset + length]
@@ -209,7 +209,7 @@ def _charset(raw: int) -> Charset:
     return Charset(slots, raw >> 8 & 3, raw >> 10 & 3, raw >> 12 & 7)
 
 
-def _page(payload: bytes) -> Page:
+def read_page(payload: bytes) -> Page:
     cols, rows, styles, links, *_hints = _PAGE_HEADER.unpack_from(payload)
     if cols > LANES:
         raise ValueError(f"a terminal snapshot has {cols} columns, more than the {LANES} that are read")

@@ -26,7 +26,8 @@ def test_every_command_and_every_option_is_in_the_script(shell: str) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_shell_can_read_its_script(shell: str) -> None:
-    checked = subprocess.run([shell, "-n", "/dev/stdin"], input=script(shell).encode(), capture_output=True, check=False)
+    source = script(shell).encode()
+    checked = subprocess.run([shell, "-n", "/dev/stdin"], input=source, capture_output=True, check=False)
     assert (checked.returncode, checked.stderr) == (0, b"")
 
 

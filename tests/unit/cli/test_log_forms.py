@@ -29,7 +29,7 @@ OUTPUT = "\x1b[31mred\x1b[0m\r\n10%\r100%\r\nnaïve\r\nunfinished".encode()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_a_pipe_gets_plain_text_wherever_the_chunks_are_cut(capfdbinary: pytest.CaptureFixture[bytes], size: int) -> None:
+def test_a_pipe_gets_plain_text_wherever_chunks_are_cut(capfdbinary: pytest.CaptureFixture[bytes], size: int) -> None:
     out, err = printed(capfdbinary, cut(OUTPUT, size))
     assert out.decode() == "red\n100%\nnaïve\nunfinished"
     assert err == b""

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _ANSWER_S = 5.0  # a busy host answers in milliseconds; one that is stopped never does
 _STARTING_S = 30.0  # a host with thousands of sessions to adopt may take seconds before it listens
-HOST, ZYGOTE, KEEPER = "hold-host", "hold-zygote", "hold-keeper"  # what the roles call themselves
+_DEAD = "dead"
+_STATES = {"T": "stopped", "t": "traced", "D": "waiting for a disk", "Z": _DEAD}
+HOST, KEEPER = "hold-host", "hold-keeper"  # what the roles call themselves
 
 
 class Answer:
@@ -152,9 +154,14 @@ def living(home: Home) -> dict[str, list[int]]:
     """Registered roles that are alive, by what they call themselves."""
     found: dict[str, list[int]] = {}
     for pid, started in sorted(kernel.registered(home.roles).items()):
-        if kernel.start_time(pid) == started:
+        if is_alive(pid, started):
             found.setdefault(_name(pid), []).append(pid)
     return found
+
+
+def is_alive(pid: int, started: int) -> bool:
+    """Whether that very process still runs; a zombie, which its parent has not collected, does not."""
+    return kernel.start_time(pid) == started and _state(pid) != _DEAD
 
 
 def started_at(pid: int) -> float:
@@ -179,7 +186,7 @@ def _state(pid: int | None) -> str:
             letter = f.read().rpartition(")")[2].split()[0]
     except (OSError, IndexError):
         return ""
-    return {"T": "stopped", "t": "traced", "D": "waiting for a disk", "Z": "dead"}.get(letter, "")
+    return _STATES.get(letter, "")
 
 
 def _link(path: str) -> str | None:

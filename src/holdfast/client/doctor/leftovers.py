@@ -9,7 +9,7 @@ from ...model.findings import Finding, fail, ok, some, warn
 from ...model.home import Home
 from ...system import cgroup_probe, kernel
 from ...system.files import read_json
-from .daemon import KEEPER, living, lock_holder
+from .daemon import KEEPER, is_alive, living, lock_holder
 
 _STALE_MAX = 1000  # every walk of a process tree reads the list of roles
 
@@ -51,7 +51,7 @@ def folders(home: Home) -> list[str]:
 
 
 def stale_roles(home: Home) -> int:
-    return sum(kernel.start_time(pid) != started for pid, started in kernel.registered(home.roles).items())
+    return sum(not is_alive(pid, started) for pid, started in kernel.registered(home.roles).items())
 
 
 def judge_roles(stale: int) -> Finding:

@@ -22,7 +22,7 @@ here forks. Where errexit is on, our functions return 0: a status of before must
 from __future__ import annotations
 
 from .dialect import CLEAR, Job, Wrapped, fill
-from .quoting import ansi_c, literal
+from .quoting import literal, typeable
 
 _SCRIPT = rb"""{ __hf_r=$? __hf_o=$-;\builtin set +avx;\builtin export -n __hf_r __hf_o;} 2>/dev/null
 __hf_b() {
@@ -74,7 +74,7 @@ __hf_s="{ $__hf_s"'__hf_b "";} 2>/dev/null'$'\n'
 @go@
 """
 
-_RUN = rb"""__hf_s+=@source@
+_RUN = rb"""@source@
 __hf_=(builtin eval 'if \builtin eval "$__hf_s";then { __hf_e "$?";} 2>/dev/null
 else { __hf_e "$?";} 2>/dev/null;fi' '')"""
 
@@ -98,9 +98,13 @@ fi
 fi"""
 
 
+# In a UTF-8 locale bash measures the rest of a word at each quote in it, so one long word takes quadratic time.
+_CHUNK_BYTES = 32 * 1024
+
+
 def wrapped(job: Job) -> Wrapped:
     record = literal(job.record)
-    path = ansi_c(job.script)
+    path = typeable(job.script)
     remember = b"" if job.entry is None else rb"\builtin history -s -- " + literal(job.entry)
     script = fill(
         _SCRIPT,
@@ -109,6 +113,11 @@ def wrapped(job: Job) -> Wrapped:
         hook=_HOOK,
         env=b"\n".join(rb"\builtin export " + name + b"=" + literal(value) for name, value in job.env.items()),
         history=fill(_HISTORY, record=record, path=literal(path), remember=remember),
-        go=_PROBE if job.source is None else fill(_RUN, source=literal(job.source)),
+        go=_PROBE if job.source is None else fill(_RUN, source=_append(job.source)),
     )
     return Wrapped(script, CLEAR + rb" \. " + path + rb';"${__hf_[@]}"' + b"\r")
+
+
+def _append(source: bytes) -> bytes:
+    chunks = (source[at : at + _CHUNK_BYTES] for at in range(0, len(source), _CHUNK_BYTES))
+    return b"\n".join(b"__hf_s+=" + literal(chunk) for chunk in chunks)

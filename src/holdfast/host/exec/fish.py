@@ -7,7 +7,7 @@ As in bash, in fish's own words. fish never remembers a line that starts with a 
 from __future__ import annotations
 
 from .dialect import CLEAR, Job, Wrapped, fill
-from .quoting import fish_escapes, literal
+from .quoting import fish_literal, fish_typeable
 
 _SCRIPT = rb"""builtin set -g __hf_r $status
 function __hf_b
@@ -46,9 +46,9 @@ def wrapped(job: Job) -> Wrapped:
     script = fill(
         _SCRIPT,
         token=job.token,
-        record=literal(job.record),
-        env=b"\n".join(b"builtin set -gx " + name + b" " + literal(value) for name, value in job.env.items()),
-        go=_PROBE if job.source is None else fill(_RUN, source=literal(job.source)),
+        record=fish_literal(job.record),
+        env=b"\n".join(b"builtin set -gx " + name + b" " + fish_literal(value) for name, value in job.env.items()),
+        go=_PROBE if job.source is None else fill(_RUN, source=fish_literal(job.source)),
     )
-    path = fish_escapes(job.script)
+    path = fish_typeable(job.script)
     return Wrapped(script, CLEAR + b" builtin source " + path + b";builtin eval $__hf_g\r")

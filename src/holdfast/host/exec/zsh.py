@@ -19,7 +19,7 @@ The typed line stays in the history unless histignorespace is on: zsh has no way
 from __future__ import annotations
 
 from .dialect import CLEAR, Job, Wrapped, fill
-from .quoting import ansi_c, literal
+from .quoting import literal, typeable
 
 _SCRIPT = rb"""{ __hf_r=$? __hf_p=
 [[ -o allexport ]] && __hf_p+=' allexport'
@@ -88,7 +88,7 @@ def wrapped(job: Job) -> Wrapped:
         history=b"" if job.entry is None else rb"\builtin print -rs -- " + literal(job.entry),
         go=_PROBE if job.source is None else fill(_RUN, source=literal(job.source)),
     )
-    return Wrapped(script, CLEAR + rb" \. " + ansi_c(job.script) + rb';"${__hf_[@]}"' + b"\r")
+    return Wrapped(script, CLEAR + rb" \. " + typeable(job.script) + rb';"${__hf_[@]}"' + b"\r")
 
 
 def _export(name: bytes, value: bytes) -> bytes:

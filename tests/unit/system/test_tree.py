@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.keeper import tree
+from holdfast.system import tree
 from tests.support.ptyproc import DEADLINE_S, SAMPLE_S
 
 # A tree of known shape below a subreaper that ends all of it when its stdin closes. It says when it stands.
@@ -42,6 +42,7 @@ print('up', flush=True)
 _ORPHANS = """
 import ctypes, os, signal, sys, time
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+left = 150
 for _ in range(150):
     if os.fork() == 0:
         pid = os.fork()
@@ -50,7 +51,8 @@ for _ in range(150):
         time.sleep(0.003)
         os._exit(0)
     time.sleep(0.001)
-    while os.waitpid(-1, os.WNOHANG)[0]: pass
+    while os.waitpid(-1, os.WNOHANG)[0]: left -= 1
+while left: left -= bool(os.wait())
 print('0', flush=True)
 """
 

@@ -82,6 +82,34 @@ def descendants(root: int, stop_at: frozenset[int] = frozenset()) -> list[tuple[
     return [(s.pid, s.ppid, s.state, s.started) for s in latest.values()]
 
 
+def members(root: int, roles: dict[int, int]) -> list[int]:
+    """The pids below `root` that are its own: other roles of Holdfast (pid -> start time) end the walk."""
+    return _own(descendants(root), roles)
+
+
+def forest(roots: list[int], roles: dict[int, int]) -> dict[int, list[int]]:
+    """`members` of many roots for the price of one look at /proc."""
+    if os.path.exists("/proc/thread-self/children"):
+        return {root: members(root, roles) for root in roots}
+    children = _ChildrenByScan()
+    found = {}
+    for root in roots:
+        below, _ = _walk(root, frozenset(), children)
+        found[root] = _own([(s.pid, s.ppid, s.state, s.started) for s in below.values()], roles)
+    return found
+
+
+def _own(rows: list[tuple[int, int, str, int]], roles: dict[int, int]) -> list[int]:
+    foreign: set[int] = set()
+    own = []
+    for pid, parent, _, started in rows:  # parents come before children
+        if roles.get(pid) == started or parent in foreign:
+            foreign.add(pid)
+        else:
+            own.append(pid)
+    return own
+
+
 def _walk(root: int, stop_at: frozenset[int], children: Callable[[int], list[int]]) -> tuple[dict[int, Stat], bool]:
     """One pass from the root down, and whether a process was seen to vanish or to change its parent."""
     found: dict[int, Stat] = {}

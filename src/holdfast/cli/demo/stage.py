@@ -1,0 +1,153 @@
+"""Where the story plays: a temporary home, `hold` run as a user would, terminals to kill, and an end that leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .terminal import DemoTerminal
+
+Step = tuple[str, Callable[["Stage"], str]]  # title; does the step, checks its promises, returns what was seen
+_COMMAND_S = 60.0  # one command on a machine that is very busy; alone it takes a tenth of a second
+_END_S = 15.0  # for everything to be gone at the end
+
+
+class BrokenPromise(Exception):
+    """What was promised, and what was seen instead."""
+
+    def __init__(self, promise: str, **details: object) -> None:
+        self.promise, self.details = promise, {k: repr(v)[:2000] for k, v in details.items()}
+        lines = [f"promised: {promise}", *(f"{name}: {value}" for name, value in self.details.items())]
+        super().__init__("\n".join(lines))
+
+
+class Stage:
+    """A home of its own. `seen` carries facts from one step to the next; `last` is the latest command, for reports."""
+
+    def __init__(self) -> None:
+        self.home = tempfile.mkdtemp(prefix="holdfast-demo-")
+        outside = ("HOLDFAST_HOME", "HOLDFAST_SESSION", "HOLDFAST_OPERATOR", "PROMPT_COMMAND")
+        self.env = {k: v for k, v in os.environ.items() if k not in outside}
+        self.env["HOLDFAST_HOME"] = self.home
+        self.seen: dict[str, Any] = {}
+        self.last = ""
+        self._terminals: list[DemoTerminal] = []
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.home, name)
+
+    # -- acting as a user does
+
+    def hold(self, *words: str, stdin: bytes = b"", code: int | None = 0) -> bytes:
+        """What `hold WORDS` prints; a broken promise if it does not end with `code`."""
+        self.last = "hold " + " ".join(words)
+        done = subprocess.run(
+            [*HOLD, *words], input=stdin, capture_output=True, timeout=_COMMAND_S, env=self.env, check=False
+        )
+        self.check(
+            code is None or done.returncode == code, f"`{self.last}` ends with exit code {code}",
+            exit_code=done.returncode, stdout=done.stdout[-500:], stderr=done.stderr[-500:],
+        )  # fmt: skip
+        return done.stdout
+
+    def ask(self, *words: str, stdin: bytes = b"", code: int | None = 0) -> Any:
+        """The JSON that `hold WORDS --json` prints; `--json` comes first, a command may follow."""
+        return json.loads(self.hold(words[0], "--json", *words[1:], stdin=stdin, code=code))
+
+    def terminal(self, *words: str) -> DemoTerminal:
+        """A terminal of its own, 80x24, in which `hold WORDS` runs."""
+        self.last = "hold " + " ".join(words) + " (in a terminal)"
+        made = DemoTerminal([*HOLD, *words], self.env)
+        self._terminals.append(made)
+        return made
+
+    # -- checking
+
+    @staticmethod
+    def check(kept: object, promise: str, **details: object) -> None:
+        if not kept:
+            raise BrokenPromise(promise, **details)
+
+    def until(self, look: Callable[[], Any], promise: str, seconds: float = 30.0) -> Any:
+        """The first true value of `look`, for facts that no command waits for."""
+        deadline = time.monotonic() + seconds
+        while not (value := look()):
+            self.check(time.monotonic() < deadline, promise, waited_s=seconds)
+            time.sleep(0.02)
+        return value
+
+    # -- processes
+
+    def kill(self, pid: int) -> None:
+        """SIGKILL, and return when the kernel says that it is gone."""
+        fd = os.pidfd_open(pid)
+        try:
+            os.kill(pid, signal.SIGKILL)
+            self.check(select.select([fd], [], [], _END_S)[0], "a killed process is gone", pid=pid)
+        finally:
+            os.close(fd)
+
+    def marked(self) -> list[int]:
+        """Every process that carries this stage's home in its environment."""
+        mark = f"HOLDFAST_HOME={self.home}".encode()
+        found = []
+        for name in os.listdir("/proc"):
+            if not name.isdigit() or int(name) == os.getpid():
+                continue
+            try:
+                with open(f"/proc/{name}/environ", "rb") as f:
+                    if mark in f.read().split(b"\0"):
+                        found.append(int(name))
+            except OSError:
+                continue
+        return found
+
+    # -- the end
+
+    def __exit__(self, *exc: object) -> None:
+        for terminal in self._terminals:
+            terminal.kill()
+        try:
+            subprocess.run(
+                [*HOLD, "down", "--all", "--yes"], env=self.env, timeout=_COMMAND_S, check=False,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        finally:
+            self._sweep()
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        """Whatever is still there was started by the story, so it is ours to end."""
+        deadline = time.monotonic() + _END_S
+        while (left := self.marked()) and time.monotonic() < deadline:
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            time.sleep(0.05)
+
+
+def start_time(pid: int) -> str | None:
+    """With the pid it names one process for ever; None when there is none, or only its corpse."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+            fields = f.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+HOLD = [sys.executable, "-m", "holdfast.cli.main"]

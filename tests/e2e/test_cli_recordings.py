@@ -1,0 +1,105 @@
+"""`hold export` and `hold replay`: the output as it came, with its times and sizes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from holdfast.client.sync import Session
+from tests.support.attached import AttachedTerminal
+from tests.support.home import HomeForTests, until
+
+
+SCRIPT = r"echo one; sleep 0.3; printf '\033[31mtwo\033[0m\033[6n'; exit 3"
+
+
+def recorded(hold: HomeForTests, script: str = SCRIPT) -> Session:
+    s = hold.run("sh", "-c", script, name="rec", size=(100, 30))
+    s.wait(exit=True, timeout=30)
+    until(lambda: s.status().state == "exited")
+    return s
+
+
+def test_an_exported_recording_has_sizes_times_output_and_exit_status(hold: HomeForTests, tmp_path: Path) -> None:
+    recorded(hold)
+    file = tmp_path / "rec.cast"
+    answer = hold("export", "rec", "--cast", str(file))
+    assert (answer.code, answer.out) == (0, "")
+    header, *events = map(json.loads, file.read_text().splitlines())
+    assert header["version"] == 3
+    assert (header["term"]["cols"], header["term"]["rows"]) == (100, 30)
+    assert (header["title"], header["command"].split()[:2]) == ("rec", ["sh", "-c"])
+    assert [e[1] for e in events] == ["o", "o", "x"]
+    assert [e[2] for e in events] == ["one\r\n", "\x1b[31mtwo\x1b[0m", "3"]  # the question to the terminal is left out
+    assert 0.2 < events[1][0] < 30
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_version_2_and_stdout(hold: HomeForTests) -> None:
+    recorded(hold)
+    header, *events = map(json.loads, hold("export", "rec", "--cast", "-", "--v2").out.splitlines())
+    assert (header["version"], header["width"], header["height"]) == (2, 100, 30)
+    assert [e[1] for e in events] == ["o", "o"]
+
+
+def test_a_resize_is_part_of_the_recording(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "echo one; read x; echo two", name="rec")
+    s.wait(input=True, timeout=30)
+    s.resize(120, 40)
+    s.send("", enter=True)
+    s.wait(exit=True, timeout=30)
+    _, *events = map(json.loads, hold("export", "rec", "--cast", "-").out.splitlines())
+    assert [0.0, "r", "120x40"] in [[0.0, *e[1:]] for e in events]
+
+
+def test_a_long_recording_is_whole(hold: HomeForTests) -> None:
+    recorded(hold, "seq 1 100000")
+    _, *events = map(json.loads, hold("export", "rec", "--cast", "-").out.splitlines())
+    assert "".join(e[2] for e in events if e[1] == "o") == "".join(f"{n}\r\n" for n in range(1, 100001))
+
+
+def test_pipes_get_the_line_ends_of_a_terminal(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "echo one; echo two", name="rec", pipes=True)
+    s.wait(exit=True, timeout=30)
+    _, *events = map(json.loads, hold("export", "rec", "--cast", "-").out.splitlines())
+    assert "".join(e[2] for e in events if e[1] == "o") == "one\r\ntwo\r\n"
+
+
+def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(hold: HomeForTests, tmp_path: Path) -> None:
+    recorded(hold)
+    answer = hold("export", "rec", "--cast", str(tmp_path / "no" / "rec.cast"))
+    assert (answer.code, len(answer.err.splitlines())) == (1, 1)
+    assert hold("export", "rec", "--cast", "/dev/full").code == 1
+    assert hold("export", "rec").code == 2
+
+
+def test_replay_prints_the_output_without_questions(hold: HomeForTests) -> None:
+    recorded(hold)
+    answer = hold("replay", "rec", "--speed", "100")
+    assert (answer.code, answer.raw) == (0, b"one\r\n\x1b[31mtwo\x1b[0m")
+    for speed in ("0", "-1", "nan", "inf", "fast"):
+        assert hold("replay", "rec", "--speed", speed).code == 2, speed
+
+
+def test_replay_in_a_terminal_ends_by_itself_and_leaves_it_as_it_was(hold: HomeForTests) -> None:
+    recorded(hold, r"printf '\033[?1049h\033[5;5Hpicture'; sleep 0.2")
+    with AttachedTerminal(hold, "replay", "rec", "--max-idle", "0.1") as terminal:
+        assert terminal.wait() == 0
+        assert b"picture" in terminal.raw
+        assert not terminal.screen.alternate
+
+
+def test_replay_stops_at_a_key_and_pauses_at_another(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "echo first; sleep 0.5; echo second; sleep 3; echo third; cat", name="rec")
+    s.wait(text="third", timeout=30)
+    with AttachedTerminal(hold, "replay", "rec", "--speed", "0.5") as terminal:
+        terminal.shows("first")
+        terminal.type(b" ")
+        terminal.settle(2.0)  # longer than the pause before the second line
+        assert "second" not in terminal.screen.text()
+        terminal.type(b" ")
+        terminal.shows("second")
+        terminal.type(b"q")
+        assert terminal.wait() == 0
+        assert b"third" not in terminal.raw
+    assert s.status().state == "live"
