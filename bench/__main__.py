@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -10,11 +11,18 @@ from collections.abc import Callable
 from . import attach, echo, exec_true, flood, idle, listing, many, report, start
 from .result import Result
 
-# In the order of the report; idle first, before anything could have left the machine busy.
+# In the order of the report.
 MEASUREMENTS: dict[str, Callable[[bool], list[Result]]] = {
     module.KEY: module.measure for module in (flood, echo, exec_true, start, attach, listing, idle, many)
 }
 _PEERS = ("tmux", "dtach", "strace")
+
+
+def _warn_if_busy() -> None:
+    """A busy machine shares its processors out by process, which flatters whoever has more of them."""
+    load = os.getloadavg()[0]
+    if load > 0.5 * (os.cpu_count() or 1):
+        print(f"bench: the machine is busy (load {load:.1f}): ratios are rough", file=sys.stderr)
 
 
 def main() -> int:
@@ -30,6 +38,7 @@ def main() -> int:
     if missing:
         parser.error(f"not installed: {', '.join(missing)} (scripts/setup bench installs them)")
     names = args.names or list(MEASUREMENTS)
+    _warn_if_busy()
     results: list[Result] = []
     for name in names:
         print(f"measuring {name} …", file=sys.stderr, flush=True)

@@ -23,7 +23,7 @@ from .terminal import Terminal, TooSlow, reap
 KEY = "flood"
 _END = b"flood-has-ended"
 _PATIENCE_S = 120.0
-# Answers `ping`, so that the harness knows when the whole path stands; the end mark is not in the text of the program.
+# Answers `ping`, so that the harness knows when the whole path stands. Neither answer is in what is typed or shown.
 _PROGRAM = (
     'while read w; do case $w in ping) echo po"ng";; go) cat "$0"; printf "\\nflood-has-%s\\n" ended;; esac; done'
 )
@@ -130,7 +130,7 @@ def _connected(terminal: Terminal) -> None:
 
 
 def _bare(program: Sequence[str], folder: Path) -> float:
-    """The least that keeps output at all: read, append, index. As many reads are joined as the keeper joins."""
+    """The least that keeps output at all: read, append, index; nobody is told."""
     pid, fd = pty.fork()
     if pid == 0:
         try:

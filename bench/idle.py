@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import proc
-from .ours import SHELL, Ours, until
+from .ours import SHELL, Ours
 from .peers import Tmux
 from .result import Result, Target
 
@@ -32,7 +32,7 @@ def measure(quick: bool) -> list[Result]:
         keepers = [ours.keeper_pid(s) for s in sessions]
         ours.host.close()  # nobody asks: not even an open connection of this process
         everyone = [daemon, zygote, *keepers]
-        _settle(everyone)
+        proc.settle(everyone, _SETTLED_S)
         calls, switches, which = _count(everyone, seconds)
         tmux_calls, _, _ = _count([tmux.pid], seconds)
     return [
@@ -52,17 +52,6 @@ def measure(quick: bool) -> list[Result]:
             ),
         )
     ]
-
-
-def _settle(pids: Sequence[int]) -> None:
-    """Until none of them has run for a while: the sessions have just been started."""
-
-    def quiet() -> bool:
-        before = proc.switches(pids)
-        time.sleep(_SETTLED_S)
-        return proc.switches(pids) == before
-
-    until(quiet, timeout=60)
 
 
 def _count(pids: Sequence[int], seconds: float) -> tuple[int, int, str]:

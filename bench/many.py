@@ -6,7 +6,7 @@ import statistics
 import time
 
 from . import proc
-from .ours import Ours, until
+from .ours import Ours
 from .result import Result, Target, number
 
 KEY = "many"
@@ -23,13 +23,7 @@ def measure(quick: bool) -> list[Result]:
         daemon, zygote = ours.daemon_pid(), ours.zygote_pid()
         keepers = [ours.keeper_pid(s) for s in sessions]
         ours.host.close()
-
-        def quiet() -> bool:
-            before = proc.switches([daemon, *keepers])
-            time.sleep(_SETTLED_S)
-            return proc.switches([daemon, *keepers]) == before
-
-        until(quiet, timeout=60)
+        proc.settle([daemon, *keepers], _SETTLED_S)
         ticks = proc.cpu_ticks(daemon)
         time.sleep(seconds)
         ticks = proc.cpu_ticks(daemon) - ticks

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from .ours import until
 
 
 def pss_kb(pid: int) -> int:
@@ -30,3 +33,14 @@ def switches(pids: Iterable[int]) -> int:
                 if "ctxt_switches" in line:
                     total += int(line.split()[1])
     return total
+
+
+def settle(pids: Sequence[int], quiet_s: float) -> None:
+    """Until none of them has run for `quiet_s`: what was just started or printed has been dealt with."""
+
+    def quiet() -> bool:
+        before = switches(pids)
+        time.sleep(quiet_s)
+        return switches(pids) == before
+
+    until(quiet, timeout=60)

@@ -40,7 +40,11 @@ def restore(source: IO[bytes], host: Host, *, force: bool, stamp: str) -> dict[s
             disk = os.statvfs(staged)
             about = archive.unpack(source, staged, disk.f_bavail * disk.f_frsize - _SPARE_BYTES)
             about["sessions"] = _settle(Home(staged))
-            about["moved_to"] = _swap(staged, home, stamp) if force and _sessions(home) else _fill(staged, home)
+            about["moved_to"] = None
+            if _sessions(home):
+                about["moved_to"] = _swap(staged, home, stamp)
+            else:
+                _fill(staged, home)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
     _sync(home.path)

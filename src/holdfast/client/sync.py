@@ -10,6 +10,7 @@ from ..model import ids
 from ..model.errors import HoldfastError, from_dict, invalid
 from ..model.home import Home, default_home
 from ..wire import frames
+from ..wire.requests import TooLarge
 from .io_sync import Line, Wire
 
 TYPE_CHECKING = False
@@ -78,6 +79,9 @@ class Host:
                         "host_gone", f"the host went away during {op}", "look at hold status, then try again"
                     ) from None
                 continue
+            except TooLarge as e:
+                wire.close()
+                raise invalid(str(e), "pass large input through a file or a pipe") from None
             except BaseException:
                 wire.close()
                 raise

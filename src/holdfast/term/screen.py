@@ -39,7 +39,7 @@ DEFAULT_FOREGROUND = (
 DEFAULT_BACKGROUND = (0x00, 0x00, 0x00)
 TERMINFO_NAME = b"xterm-256color"
 
-_KEYFRAME = struct.Struct("<4sII")  # magic with version, scrollback lines, modifyOtherKeys level seen
+_KEYFRAME = struct.Struct("<4sIII")  # magic with version, scrollback lines, modifyOtherKeys level, bytes still open
 _KEYFRAME_MAGIC = b"HFK1"
 
 # Sequences the engine does not handle and programs do send, and the cheap test for their presence.
@@ -155,10 +155,12 @@ class Screen:
         """Change the size; returns the report that a program which asked for one gets, mostly nothing."""
         _check_size(cols, rows)
         if cols < self.size[0]:
-            mended = mend.without_halves(self._terminal.encode(), cols)
+            body, unfinished = self._encode()
+            mended = mend.without_halves(body, cols)
             if mended is not None:
                 cut = self._terminal
                 self._use(Terminal.decode(mended, *self.size, OPEN_MAX))
+                self._terminal.write(unfinished)
                 cut.close()
         autowrap = modes.AUTOWRAP.number
         reflows = self._terminal.get_mode(autowrap)
@@ -256,8 +258,8 @@ class Screen:
         """The screen that `keyframe` described; raises ValueError for anything else."""
         if len(data) < _KEYFRAME.size or not data.startswith(_KEYFRAME_MAGIC):
             raise ValueError("not a keyframe of a known version")
-        _magic, scrollback_lines, modify_other_keys = _KEYFRAME.unpack_from(data)
-        body = data[_KEYFRAME.size :]
+        _magic, scrollback_lines, modify_other_keys, length = _KEYFRAME.unpack_from(data)
+        unfinished, body = data[_KEYFRAME.size :][:length], data[_KEYFRAME.size + length :]
         state = snapshot.parse(body)
         _check_size(state.cols, state.rows)
         try:
@@ -266,8 +268,9 @@ class Screen:
             raise ValueError(f"not a keyframe: {error}") from error
         screen = cls.__new__(cls)
         screen._setup(terminal, scrollback_lines, modify_other_keys=modify_other_keys)
-        screen._tail = state.unfinished[-_LOCAL_MAX:]
-        screen._open_bytes = len(state.unfinished)
+        screen._terminal.write(unfinished)
+        screen._tail = (state.unfinished + unfinished)[-_LOCAL_MAX:]
+        screen._open_bytes = len(state.unfinished) + length
         return screen
 
     # Life
@@ -282,7 +285,25 @@ class Screen:
         self.close()
 
     def _state(self) -> snapshot.State:
-        return snapshot.parse(self._terminal.encode())
+        body, unfinished = self._encode()
+        state = snapshot.parse(body)
+        state.unfinished += unfinished
+        return state
+
+    def _encode(self) -> tuple[bytes, bytes]:
+        """The engine's snapshot, and the open sequence where the engine cannot put it in there."""
+        terminal = self._terminal
+        try:
+            return terminal.encode(), b""
+        except EngineError:
+            # A string with eight-bit control characters inside. It is closed for the moment and opened again.
+            unfinished = terminal.unfinished()
+            if not unfinished:
+                raise
+            terminal.write(b"\x18")
+            body = terminal.encode()
+            terminal.write(unfinished)
+            return body, unfinished
 
     def _visible(self, state: snapshot.State) -> list[Row]:
         return state.active.rows()[-state.rows :]

@@ -21,6 +21,7 @@ RECORD = struct.Struct("<HII")
 _TERMINAL_HEADER = struct.Struct("<HHIIHHHHBHHI" + "B" * 10 + "QQQ8s8s8sQQ")
 _SCREEN_HEADER = struct.Struct("<HHQHHBB16sIHBB8sBBB")
 _SAVED_CURSOR = struct.Struct("<HH16sBH")
+_HINT_MAX = 1 << 24  # bytes for a page's combining characters or links; the engine allocates them unseen
 _PAGE_HEADER = struct.Struct("<HHHHHHII")
 
 
@@ -210,9 +211,11 @@ def _charset(raw: int) -> Charset:
 
 
 def read_page(payload: bytes) -> Page:
-    cols, rows, styles, links, *_hints = _PAGE_HEADER.unpack_from(payload)
+    cols, rows, styles, links, _styles_hint, _links_hint, *hints = _PAGE_HEADER.unpack_from(payload)
     if cols > LANES:
         raise ValueError(f"a terminal snapshot has {cols} columns, more than the {LANES} that are read")
+    if max(hints) > _HINT_MAX:
+        raise ValueError("a terminal snapshot asks for too much memory")
     page = Page(cols, payload)
     offset = _PAGE_HEADER.size
     for _ in range(styles):

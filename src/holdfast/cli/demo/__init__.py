@@ -1,6 +1,6 @@
-"""The acceptance story: each step is really done, in a home of its own, and each promise is checked. Takes half a minute.
+"""The acceptance story: each step is really done, in a home of its own, and its promises are checked. Half a minute.
 
-A client is killed, a terminal, the daemon; a build goes on, nothing of its output is missing; a server's port has an owner;
+Clients are killed, and the daemon; a build goes on, and nothing of its output is missing; a server's port has an owner;
 a prompt nobody saw is found and answered. Exit 1 and the broken promise, if one is. Nothing is left behind.
 """
 
@@ -49,7 +49,7 @@ def play(steps: Sequence[Step], *, show: bool) -> int:
             except BrokenPromise as e:
                 broken, seen = e, str(e)
             except Exception as e:  # noqa: BLE001  (any surprise is a broken promise, told as loudly)
-                broken = BrokenPromise("this step runs to its end", surprise=repr(e), after=stage.last)
+                broken = BrokenPromise("this step runs to its end", surprise=e, after=stage.last)
                 seen = str(broken)
             result = {"step": number, "title": title, "ok": broken is None, "seen": seen,
                       "seconds": round(time.monotonic() - at, 2)}  # fmt: skip

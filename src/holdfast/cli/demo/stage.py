@@ -1,4 +1,4 @@
-"""Where the story plays: a temporary home, `hold` run as a user would, terminals to kill, and an end that leaves nothing."""
+"""Where the story plays: a temporary home, `hold` as a user runs it, terminals to kill, and a clean end."""
 
 from __future__ import annotations
 
