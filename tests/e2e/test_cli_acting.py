@@ -144,7 +144,8 @@ def test_what_cannot_be_waited_for_is_a_usage_error(hold: HomeForTests) -> None:
     hold.run("cat", name="w")
     for words in (
         (), ("--for", "rain"), ("--for", "port=x"), ("--for", "text=("), ("--for", "done="),
-        ("--for", "text=x", "--from", "-1"), ("--for", "exit", "--timeout", "nan"), ("--for", "exit", "--timeout", "-1"),
+        ("--for", "text=x", "--from", "-1"), ("--for", "exit", "--timeout", "nan"),
+        ("--for", "exit", "--timeout", "-1"),
     ):  # fmt: skip
         assert hold("wait", "w", *words).code == 2, words
     assert hold("wait", "w", "--for", "done=exe_nope").code == 3

@@ -9,7 +9,6 @@ from holdfast.client.sync import Session
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HomeForTests, until
 
-
 SCRIPT = r"echo one; sleep 0.3; printf '\033[31mtwo\033[0m\033[6n'; exit 3"
 
 

@@ -34,6 +34,13 @@ def test_pipes_keep_stdout_and_stderr_apart_byte_for_byte(hold: HomeForTests) ->
     assert b"".join(c.data for c in chunks if c.stream == "stderr") == b"x\n"
 
 
+def test_pipes_of_a_program_that_ends_at_once_are_still_apart(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "echo out; echo err >&2", pipes=True)
+    s.wait(exit=True, timeout=20)
+    until(lambda: s.status().state == "exited")
+    assert {c.stream: c.data for c in s.output()} == {"stdout": b"out\n", "stderr": b"err\n"}
+
+
 def test_killing_the_daemon_changes_no_pid_and_loses_no_byte(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo line $i; done; cat")
     pid = s.status().pid

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
-
 from ..model.errors import HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 class Parser(argparse.ArgumentParser):

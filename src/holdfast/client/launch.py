@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 from ..model.errors import HoldfastError
@@ -25,6 +24,8 @@ def start_host(home: Home) -> None:
         raise HoldfastError(
             "failed", f"cannot write to {home.path}: {e.strerror}", "set HOLDFAST_HOME to a folder of yours"
         ) from None
+    import subprocess  # here: most commands find a daemon and need not pay for it
+
     ready, theirs = os.pipe()
     env = {k: v for k, v in os.environ.items() if k in _KEPT}
     env["HOLDFAST_HOME"] = home.path

@@ -148,6 +148,7 @@ class Keeper:
     def _read_output(self, fd: int) -> bool:
         """Take what is there, log it, hand it out. True when the source may hold more."""
         chunks, size, more = [], 0, True
+        kind = self._sources[fd]
         for _ in range(limits.READS_PER_WAKE):
             try:
                 data = os.read(fd, limits.READ_BYTES)
@@ -165,8 +166,7 @@ class Keeper:
             if size >= _CHUNK_MAX:
                 break
         if chunks:
-            self._deliver(
-                self._sources.get(fd, TERMINAL), chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            self._deliver(kind, chunks[0] if len(chunks) == 1 else b"".join(chunks)
             )
         return more
 
@@ -175,9 +175,7 @@ class Keeper:
             return
         self.poll.unregister(fd)
         os.close(fd)
-        # The kind is kept for the chunk that may still be delivered by the caller.
-        kind = self._sources.pop(fd)
-        if kind == STDOUT:
+        if self._sources.pop(fd) == STDOUT:
             self.program.stdout = -1
         else:
             self.program.stderr = -1

@@ -249,9 +249,9 @@ class Screen:
 
     def keyframe(self) -> bytes:
         """The exact state, with scrollback and unfinished sequences, for `from_keyframe` of the same version."""
-        return (
-            _KEYFRAME.pack(_KEYFRAME_MAGIC, self._scrollback_lines, self._modify_other_keys) + self._terminal.encode()
-        )
+        body, unfinished = self._encode()
+        sizes = (self._scrollback_lines, self._modify_other_keys, len(unfinished))
+        return _KEYFRAME.pack(_KEYFRAME_MAGIC, *sizes) + unfinished + body
 
     @classmethod
     def from_keyframe(cls, data: bytes) -> Screen:
