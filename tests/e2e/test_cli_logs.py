@@ -165,7 +165,7 @@ def test_a_gap_is_told_and_the_rest_is_served(hold: HomeForTests) -> None:
 
 
 def test_a_terminal_gets_colours_and_no_questions(hold: HomeForTests) -> None:
-    ended(hold, r"printf '\033[31mred\033[0m\033[6n\033[c\033[?1049h\n'")
+    ended(hold, r"stty -echo; printf '\033[31mred\033[0m\033[6n\033[c\033[?1049h\n'")
     with AttachedTerminal(hold, "logs", "s") as terminal:
         assert terminal.wait() == 0
         assert b"\x1b[31mred\x1b[0m" in terminal.raw

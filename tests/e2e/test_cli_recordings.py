@@ -9,7 +9,7 @@ from holdfast.client.sync import Session
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HomeForTests, until
 
-SCRIPT = r"echo one; sleep 0.3; printf '\033[31mtwo\033[0m\033[6n'; exit 3"
+SCRIPT = r"stty -echo; echo one; sleep 0.3; printf '\033[31mtwo\033[0m\033[6n'; exit 3"
 
 
 def recorded(hold: HomeForTests, script: str = SCRIPT) -> Session:
@@ -84,6 +84,7 @@ def test_replay_in_a_terminal_ends_by_itself_and_leaves_it_as_it_was(hold: HomeF
     recorded(hold, r"printf '\033[?1049h\033[5;5Hpicture'; sleep 0.2")
     with AttachedTerminal(hold, "replay", "rec", "--max-idle", "0.1") as terminal:
         assert terminal.wait() == 0
+        assert b"recorded at 100x30, this terminal has 80x24" in terminal.raw
         assert b"picture" in terminal.raw
         assert not terminal.screen.alternate
 

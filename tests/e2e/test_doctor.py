@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -173,6 +176,18 @@ def test_a_home_that_others_can_write_fails_and_one_they_can_read_warns(hold: Ho
     hold.path.chmod(0o755)
     code, found = examined(hold)
     assert (code, found["home"]["status"]) == (0, "warn")
+
+
+def test_a_python_without_the_hosts_modules_fails(hold: HomeForTests, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    path = os.pathsep.join(p for p in sys.path if p)  # enough for the command, which the host does not get
+    done = subprocess.run(
+        [str(tmp_path / "bare" / "bin" / "python"), "-m", "holdfast.cli.main", "doctor", "--json"],
+        env={**hold.env, "PYTHONPATH": path}, capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    [found] = [c for c in json.loads(done.stdout)["checks"] if c["name"] == "modules"]
+    assert (done.returncode, found["status"]) == (1, "fail")
+    assert "ModuleNotFoundError" in found["seen"]
 
 
 def test_a_home_that_is_a_file_or_cannot_be_made_fails(hold: HomeForTests, tmp_path: Path) -> None:

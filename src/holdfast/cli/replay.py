@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import select
 import sys
@@ -44,18 +45,21 @@ def run(args: argparse.Namespace) -> int:
     played = events(host, status["id"], lines=status["kind"] == "pipes")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _play(played, args.speed, args.max_idle, _sleep)
-    _say_if_too_small(status)
+    played = _say_if_too_small(played)
     with RawTerminal(reset_sequence()):
         code = _play(played, args.speed, args.max_idle, _keyboard)
     output.note(f"[end of {output.safe(status['name'])}]" if code == 0 else "[stopped]")
     return 0
 
 
-def _say_if_too_small(status: dict[str, dict[str, int]]) -> None:
-    pty = status["pty"]
+def _say_if_too_small(played: Iterator[Event]) -> Iterator[Event]:
+    """A recording begins with its size: a smaller terminal shows it torn, and its owner should know why."""
+    first = list(itertools.islice(played, 1))
     cols, rows = window_size(sys.stdout.fileno())
-    if pty and (pty["cols"] > cols or pty["rows"] > rows):
-        output.note(f"hold: recorded at {pty['cols']}x{pty['rows']}, this terminal has {cols}x{rows}")
+    for _, code, size in first:
+        if code == "r" and isinstance(size, tuple) and (size[0] > cols or size[1] > rows):
+            output.note(f"hold: recorded at {size[0]}x{size[1]}, this terminal has {cols}x{rows}")
+    return itertools.chain(first, played)
 
 
 def delays(played: Iterator[Event], speed: float, max_idle: float | None) -> Iterator[tuple[float, Event]]:

@@ -21,7 +21,7 @@ class Channel:
     """State of one client's connection; the keeper's loop drives it."""
 
     __slots__ = (
-        "actor", "at", "attach", "client", "decoder", "fd", "host", "key", "mode", "outbox", "paused", "read_only",
+        "actor", "at", "attach", "client", "decoder", "fd", "host", "key", "muted", "outbox", "paused",
         "rights", "since", "size", "sock", "to", "via", "want_write", "watch",
     )  # fmt: skip
 
@@ -31,7 +31,7 @@ class Channel:
         self.sock, self.fd, self.key = sock, sock.fileno(), key
         self.decoder = frames.Decoder()
         self.actor: Actor | None = None  # unknown until HELLO
-        self.host = self.attach = self.read_only = False
+        self.host = self.attach = False
         self.rights: frozenset[str] = frozenset()
         self.client = self.via = ""
         self.since = 0.0
@@ -39,7 +39,8 @@ class Channel:
         self.watch = -1
         self.size: tuple[int, int] | None = None
         self.outbox = bytearray()
-        self.want_write = self.paused = False
+        self.paused = False  # it typed while the input queue was full
+        self.want_write = self.muted = False  # what the loop's epoll was told
 
     def send(self, data: bytes) -> None:
         """Send or keep; raises ConnectionError when the client has let too much pile up or is gone."""

@@ -290,11 +290,11 @@ class Keeper:
     def _interest(self, channel: Channel) -> None:
         lagging = 0 <= channel.at < min(channel.to, self.log.end)
         want_write = bool(channel.outbox) or lagging
-        paused = self.input.full and channel.paused
-        if want_write != channel.want_write or paused != channel.read_only:
-            channel.want_write, channel.read_only = want_write, paused
+        muted = self.input.full and channel.paused
+        if want_write != channel.want_write or muted != channel.muted:
+            channel.want_write, channel.muted = want_write, muted
             self.poll.modify(
-                channel.fd, (0 if paused else select.EPOLLIN) | (select.EPOLLOUT if want_write else 0)
+                channel.fd, (0 if muted else select.EPOLLIN) | (select.EPOLLOUT if want_write else 0)
             )
 
     def send(self, channel: Channel, data: bytes) -> None:

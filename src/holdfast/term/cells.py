@@ -37,6 +37,7 @@ _RUNS_4 = re.compile(_CHARACTER + rb"[\s\S]{2}([\s\S])(?:" + _CHARACTER + rb"[\s
 _RUNS_8 = re.compile(_CHARACTER + rb"[\s\S]{2}([\s\S]{5})(?:" + _CHARACTER + rb"[\s\S]{2}\1)*|([\s\S]{8})\2*")
 _SYMBOLS = re.compile(rb"(?s)((.)\2*)")
 _WIDTH_AND_MARKS = bytes(n for n in range(256) if n & 0x33 == 0)  # sixth bytes without style, link, protection
+_JAMO = frozenset(map(chr, (*range(0x1160, 0x1200), *range(0xD7B0, 0xD800))))  # Korean vowels and finals: no width
 _SEGMENTS = re.compile("\0+|[^\0]+")
 
 
@@ -254,7 +255,7 @@ def _split(piece: str, first: int, pen: Pen, suffixes: dict[int, str]) -> Iterat
 
 def _needs_clusters(base: str, suffix: str, cols: int) -> bool:
     """Terminals join marks and joiners anyway; the rest, and selectors that change the width, take mode 2027."""
-    if not all(unicodedata.category(character) in ("Mn", "Me", "Cf") for character in suffix):
+    if not all(unicodedata.category(character) in ("Mn", "Me", "Cf") or character in _JAMO for character in suffix):
         return True
     wide = unicodedata.east_asian_width(base) in ("W", "F")
     return ("\ufe0f" in suffix and cols == 2 and not wide) or ("\ufe0e" in suffix and cols == 1 and wide)

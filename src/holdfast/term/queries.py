@@ -27,7 +27,8 @@ _CSI_QUESTIONS = (
     rb"|\?" + _N + rb"(?:[nuSm]|\$p)"  # DEC status, keyboard flags, graphics, key modifiers, modes
 )
 _CSI_QUESTION = re.compile(_CSI_QUESTIONS)
-_CSI_QUESTION_ENDS = b"cnxpuwytSmqv|"
+_CSI_QUESTION_ENDS = b"cnxpuwytSmqv|"  # with more than numbers in front; without, the first three and t
+_NUMERIC = b"0123456789;:"
 _SET_MODES = re.compile(rb"\?([0-9;]*)h")
 # Colour scheme, visibility, size and paste reports: the session's emulator sends them where it has them.
 _REPORTING_MODES = frozenset({2031, 2033, 2048, 5522})
@@ -60,9 +61,20 @@ _STRING_END = re.compile(rb"\x18|\x1a|\x1b\\|\xc2\x9c|\x1b(?=[^\\])")
 _HALF_ENDS = (b"\x1b", b"\xc2")
 _TMUX_END = re.compile(rb"(?:[^\x18\x1a\x1b]++|\x1b\x1b)*+(\x18|\x1a|\x1b\\|\x1b(?=[^\\\x1b]))")
 
+# Sequences that are over, one way or another. A string that ends with ST is: its ESC begins a sequence of its own.
+_UTF8_STRING = re.compile(rb"\xc2[\x90\x98\x9b\x9d-\x9f]")
+_CLOSED = re.compile(
+    rb"\x1b[%b]*+(?:[\x18\x1a0-OQ-WYZ\\`-\x7e\x80-\xff]|[\x20-\x2f][%b\x20-\x2f]*+[\x18\x1a\x30-\xff])"
+    rb"|(?:\x1b[%b]*+\[|\xc2\x9b)[%b\x20-\x3f]*+[\x18\x1a\x40-\xff]"
+    rb"|(?:\x1b[%b]*+\]|\xc2\x9d)(?:[^\x07\x18\x1a\xc2]++|\xc2(?!\x9c))*+(?:[\x07\x18\x1a]|\xc2\x9c)"
+    rb"|(?:\x1b[%b]*+[PX^_]|\xc2[\x90\x98\x9e\x9f])(?:[^\x18\x1a\xc2]++|\xc2(?!\x9c))*+(?:[\x18\x1a]|\xc2\x9c)"
+    % ((_C0,) * 6)
+)
+
 MAYBE_QUERY: re.Pattern[bytes] = re.compile(
     _NO_COLOR
-    + rb"(?:\[(?:[\x20-\x3f]*+(?:[%b]|\Z)|%b)|\][^\x07\x1b]*(?:[;=:]\?|\Z)|P[0-9;:%b]*+(?:[$+]|\Z)|[Z%b]|\Z)"
+    + rb"(?:\[(?:[\x20-\x3f]*+(?:[%b]|\Z)|%b)|\](?:0*(?:[45]|1[0-9]|21);[^\x07\x1b]*(?:\?|\Z)|[0-9]*\Z)"
+    rb"|P[0-9;:%b]*+(?:[$+]|\Z)|[Z%b]|\Z)"
     % (_C0, _CSI_QUESTIONS, _C0, _C0)
 )
 """Whether a chunk may hold a question that the emulator answers, or the beginning of one. When in doubt, yes."""
@@ -75,6 +87,8 @@ class QueryFilter:
         self._hold_max = hold_max
         self._held = b""
         self._inside = ""  # of what string: "osc", "string" or "tmux" being removed, "color" or "csi" being defused
+        self._numeric = True  # whether an overlong CSI sequence has nothing but numbers so far
+        self._open = b""  # the introducer of what was passed and is still open, since the next ESC may be taken away
         self._out: list[bytes] = []
 
     def strip(self, data: bytes) -> bytes:
@@ -87,12 +101,13 @@ class QueryFilter:
         position = self._go_on(data, 0) if self._inside else 0
         suspect = pattern.search(data, position)
         if suspect is None and position == 0 and not self._out:
+            self._note(data)
             return data
         while suspect:
-            self._out.append(data[position : suspect.start()])
+            self._pass(data[position : suspect.start()])
             position = self._sequence(data, suspect.start())
             suspect = pattern.search(data, position)
-        self._out.append(data[position:])
+        self._pass(data[position:])
         result = b"".join(self._out)
         self._out.clear()
         return result
@@ -102,7 +117,34 @@ class QueryFilter:
         held, self._held = self._held, b""
         removing = self._inside in ("osc", "string", "tmux")
         self._inside = ""
+        self._open = b""
         return b"" if removing else held
+
+    def _pass(self, data: bytes) -> None:
+        self._out.append(data)
+        self._note(data)
+
+    def _note(self, data: bytes) -> None:
+        """Follow whether what was passed so far ends inside a sequence."""
+        start = data.rfind(b"\x1b")
+        if b"\xc2" in data:
+            for match in _UTF8_STRING.finditer(data, max(start, 0)):
+                start = match.start()
+        if start < 0:
+            if not self._open:
+                return
+            data, start = self._open + data, 0
+        if _CLOSED.match(data, start):
+            self._open = b""
+        elif data[start] == 0x1B:
+            match_ = _INTRODUCER.match(data, start)
+            self._open = b"\x1b" + match_[2] if match_ else b""
+        else:
+            self._open = data[start : start + 2]
+
+    def _take_away(self, controls: bytes) -> None:
+        """Leave out a sequence. If it broke off another one, which then would go on, CAN breaks that off instead."""
+        self._pass((b"\x18" if self._open else b"") + controls)
 
     # Each of these handles one sequence that begins at `start` and returns where reading goes on.
 
@@ -117,12 +159,12 @@ class QueryFilter:
             controls, kind, body = b"", b"", start + 1
         if 1 + len(controls) > self._hold_max:  # nobody's sequence: an ESC and thousands of control characters
             cut = start + self._hold_max
-            self._out.append(data[start:cut] + b"\x18")
+            self._pass(data[start:cut] + b"\x18")
             return cut
         if not kind:
             return self._hold(data, start)
         if kind == b"Z":
-            self._out.append(controls)
+            self._take_away(controls)
             return body
         if kind == b"[":
             return self._csi(data, start, body, controls)
@@ -132,7 +174,7 @@ class QueryFilter:
             return self._dcs(data, start, body, controls)
         if kind == b"_":
             return self._apc(data, start, body, controls)
-        self._out.append(data[start : body - 1])
+        self._pass(data[start : body - 1])
         return body - 1
 
     def _csi(self, data: bytes, start: int, body: int, controls: bytes) -> int:
@@ -143,23 +185,24 @@ class QueryFilter:
             if end - start <= self._hold_max:
                 return self._hold(data, start)
             self._inside = "csi"
-            self._out.append(data[start:])
+            self._numeric = not controls and not match[1].strip(_NUMERIC)
+            self._pass(data[start:])
             return end
         if end - start > self._hold_max:
-            self._out.append(data[start : end - len(match[2])])
-            self._out.append(_defused(match[2]))
+            self._pass(data[start : end - len(match[2])])
+            self._pass(_defused(match[2], numeric=not controls and not match[1].strip(_NUMERIC)))
             return end
         text = match[1].translate(None, _CONTROLS) + match[2]
         modes = _SET_MODES.fullmatch(text)
         if _CSI_QUESTION.fullmatch(text):
-            self._out.append(controls + match[1].translate(None, _NOT_CONTROLS))
+            self._take_away(controls + match[1].translate(None, _NOT_CONTROLS))
         elif modes is not None and not _REPORTING_MODES.isdisjoint(_numbers(modes[1])):
             kept = [number for number in _numbers(modes[1]) if number not in _REPORTING_MODES]
-            self._out.append(controls + match[1].translate(None, _NOT_CONTROLS))
+            self._take_away(controls + match[1].translate(None, _NOT_CONTROLS))
             if kept:
-                self._out.append(b"\x1b[?%bh" % b";".join(b"%d" % number for number in kept))
+                self._pass(b"\x1b[?%bh" % b";".join(b"%d" % number for number in kept))
         else:
-            self._out.append(data[start:end])
+            self._pass(data[start:end])
         return end
 
     def _osc(self, data: bytes, start: int, body: int, controls: bytes) -> int:
@@ -181,7 +224,7 @@ class QueryFilter:
                 return self._remove(data, end, "osc", controls)
             if end + 1 + len(name) == len(data) and any(known.startswith(name) for known in _ITERM_QUESTIONS):
                 return self._hold(data, start)
-        self._out.append(data[start:end])
+        self._pass(data[start:end])
         return end
 
     def _color(self, data: bytes, start: int, body: int, controls: bytes) -> int:
@@ -190,15 +233,16 @@ class QueryFilter:
         reach = len(data) - data.endswith(_HALF_ENDS) if end is None else end.start()
         if reach - start > self._hold_max:
             self._inside = "color"
-            self._out.append(data[start:body])
+            self._pass(data[start:body])
             return self._go_on(data, body)
         if end is None:
             return self._hold(data, start)
+        stop = end.start() if end[0] == b"\x1b" else end.end()  # an ESC that breaks it off is looked at next
         if _ASKED.search(data, body, end.start()):
-            self._out.append(controls)
+            self._take_away(controls)
         else:
-            self._out.append(data[start : end.end()])
-        return end.end()
+            self._pass(data[start:stop])
+        return stop
 
     def _dcs(self, data: bytes, start: int, body: int, controls: bytes) -> int:
         match = _DCS_PARAMETERS.match(data, body)
@@ -211,7 +255,7 @@ class QueryFilter:
         rest = data[end : end + 5]
         if end + len(rest) == len(data) and (rest in (b"", b"$", b"+") or b"tmux;".startswith(rest)):
             return self._hold(data, start)
-        self._out.append(data[start:end])
+        self._pass(data[start:end])
         return end
 
     def _apc(self, data: bytes, start: int, body: int, controls: bytes) -> int:
@@ -220,13 +264,13 @@ class QueryFilter:
             return self._remove(data, body, "string", controls)
         if body + len(rest) == len(data) and b"25a1;".startswith(rest):
             return self._hold(data, start)
-        self._out.append(data[start:body])
+        self._pass(data[start:body])
         return body
 
     # Strings that are gone through without being held
 
     def _remove(self, data: bytes, position: int, inside: str, controls: bytes) -> int:
-        self._out.append(controls)
+        self._take_away(controls)
         self._inside = inside
         return self._go_on(data, position)
 
@@ -236,10 +280,11 @@ class QueryFilter:
         if inside == "csi":
             match = _CSI_REST.match(data, position)
             assert match is not None
-            self._out.append(data[position : match.end() - len(match[2])])
+            self._numeric = self._numeric and not match[1].strip(_NUMERIC)
+            self._pass(data[position : match.end() - len(match[2])])
             if match.end() < len(data) or match[2]:
                 self._inside = ""
-                self._out.append(_defused(match[2]))
+                self._pass(_defused(match[2], numeric=self._numeric))
             return match.end()
         if inside == "tmux":
             found = _TMUX_END.match(data, position)
@@ -258,7 +303,7 @@ class QueryFilter:
                 self._held = data[-1:]
                 start = len(data) - 1
         if inside == "color":
-            self._out.append(data[position:start].replace(b"?", b"") + data[start:end] * (found is not None))
+            self._pass(data[position:start].replace(b"?", b"") + data[start:end] * (found is not None))
         return end
 
     def _hold(self, data: bytes, start: int) -> int:
@@ -270,6 +315,6 @@ def _numbers(parameters: bytes) -> list[int]:
     return [int(number[-9:]) for number in parameters.split(b";") if number]
 
 
-def _defused(final: bytes) -> bytes:
+def _defused(final: bytes, *, numeric: bool) -> bytes:
     """The end of an overlong sequence: cancelled where it could be a question."""
-    return b"\x18" if final and final in _CSI_QUESTION_ENDS else final
+    return b"\x18" if final and final in (b"cnxt" if numeric else _CSI_QUESTION_ENDS) else final

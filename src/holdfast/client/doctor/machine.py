@@ -16,14 +16,17 @@ _PYTHON_MIN = (3, 11)
 _DESCRIPTORS_MIN = 1024  # one for each session, and a few for each client
 _PROCESSES_SPARE_MIN = 200  # a handful of sessions with a build in one of them
 _PTYS_SPARE_MIN = 16  # each session with a terminal takes one
+_LOAD_S = 30.0  # a cold disk; warm it takes a third of a second
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+_LOAD_HOST = "import sys; sys.path.insert(0, sys.argv[1]); import holdfast.host.daemon"
 _PROBE_S = 5.0  # bubblewrap sets up its namespaces in milliseconds; longer means it hangs
 
 
 def findings() -> list[Finding]:
     checks = [
-        ("python", python), ("terminal engine", engine), ("open files", open_files), ("processes", processes),
-        ("terminals", ptys), ("ptrace", ptrace), ("process list", hidepid), ("sockets", sock_diag),
-        ("isolation", bubblewrap),
+        ("python", python), ("modules", modules), ("terminal engine", engine), ("open files", open_files),
+        ("processes", processes), ("terminals", ptys), ("ptrace", ptrace), ("process list", hidepid),
+        ("sockets", sock_diag), ("isolation", bubblewrap),
     ]  # fmt: skip
     return [guarded(name, check) for name, check in checks]
 
@@ -35,6 +38,22 @@ def python() -> Finding:
     if not os.access(sys.executable or "", os.X_OK):
         return fail("python", f"{sys.executable} is gone", "install Holdfast again: no new session can start")
     return ok("python", f"{version} at {sys.executable}")
+
+
+def modules() -> Finding:
+    """Load what the host loads, as it is started: without this user's Python set-up."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", _LOAD_HOST, _ROOT],
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=_LOAD_S, check=False, cwd="/",
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return warn("modules", f"the host takes longer than {_LOAD_S:.0f} s to load", "is the machine very busy?")
+    if done.returncode:
+        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return fail("modules", f"the host cannot load: {words[-1][:200] if words else done.returncode}",
+                    f"install Holdfast for {sys.executable}: it is started without PYTHONPATH")  # fmt: skip
+    return ok("modules", "the host loads")
 
 
 def engine() -> Finding:
