@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 from . import attach, echo, exec_true, flood, idle, listing, many, report, start
 from .result import Result
@@ -34,6 +35,8 @@ def main() -> int:
     unknown = [name for name in args.names if name not in MEASUREMENTS]
     if unknown:
         parser.error(f"no measurement {unknown[0]!r}; there are {', '.join(MEASUREMENTS)}")
+    if args.quick and args.write:
+        parser.error("--quick is for trying it out; what is kept comes from a full run")
     missing = [program for program in _PEERS if shutil.which(program) is None]
     if missing:
         parser.error(f"not installed: {', '.join(missing)} (scripts/setup bench installs them)")
@@ -42,9 +45,12 @@ def main() -> int:
     results: list[Result] = []
     for name in names:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
+        load = os.getloadavg()[0]
         for result in MEASUREMENTS[name](args.quick):
-            report.show(result)
-            results.append(result)
+            # Kept with the numbers: a reader must be able to tell a quiet machine's from a busy one's.
+            noted = replace(result, notes=(*result.notes, f"load average when it began: {load:.1f}"))
+            report.show(noted)
+            results.append(noted)
     report.summary(results)
     if args.write or not (args.names or args.quick):
         report.keep(results)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import proc
@@ -33,8 +33,8 @@ def measure(quick: bool) -> list[Result]:
         ours.host.close()  # nobody asks: not even an open connection of this process
         everyone = [daemon, zygote, *keepers]
         proc.settle(everyone, _SETTLED_S)
-        calls, switches, which = _count(everyone, seconds)
-        tmux_calls, _, _ = _count([tmux.pid], seconds)
+        calls, switches, which = _count(everyone, seconds, ours.daemon_pid)
+        tmux_calls, _, _ = _count([tmux.pid], seconds, lambda: tmux.screen("s1"))
     return [
         Result(
             key=KEY,
@@ -54,30 +54,36 @@ def measure(quick: bool) -> list[Result]:
     ]
 
 
-def _count(pids: Sequence[int], seconds: float) -> tuple[int, int, str]:
+def _count(pids: Sequence[int], seconds: float, ask: Callable[[], object]) -> tuple[int, int, str]:
     """System calls and context switches of `pids` within `seconds`, and a word on which calls.
 
     strace has to stop a process to attach to it. That interrupts the wait it sleeps in, which then begins anew: one
     or two lines per thread that are strace's own doing. They all come at once, so what is counted begins a little after
     the last process was attached, and ends before strace lets go, which disturbs them again. The kernel's count of
-    context switches over the same stretch needs no tracer and is a second opinion.
+    context switches over the same stretch needs no tracer and is a second opinion. At the end `ask` wakes them on
+    purpose: a method that does not see that would find zero anywhere.
     """
     with tempfile.TemporaryDirectory(prefix="hold-bench-strace-") as folder:
         log = Path(folder, "calls")
         words = ["strace", "-f", "-ttt", "-o", str(log)]
         for pid in pids:
             words += ["-p", str(pid)]
-        tracer = subprocess.Popen(words, stderr=subprocess.PIPE)
+        # Unbuffered: a line that waits in a buffer of ours would not be seen by select.
+        tracer = subprocess.Popen(words, stderr=subprocess.PIPE, bufsize=0)
         try:
             _attached(tracer, len(pids))
             time.sleep(_ATTACHED_S)
             began, before = time.time(), proc.switches(pids)
             time.sleep(seconds)
             ended, after = time.time(), proc.switches(pids)
+            ask()
+            asked, woken = time.time(), proc.switches(pids)
         finally:
             tracer.send_signal(signal.SIGINT)
             tracer.communicate(timeout=30)
         seen = [line.split(None, 2) for line in log.read_text().splitlines()]
+    if woken == after or not any(ended < float(at) <= asked for _, at, _ in seen):
+        raise RuntimeError("a request woke nobody: neither count can be trusted")
     calls = [(pid, call) for pid, at, call in seen if began <= float(at) <= ended]
     kinds = sorted({f"{call.split('(')[0]} by {pid}" for pid, call in calls})
     return len(calls), after - before, ", ".join(kinds[:8])

@@ -82,5 +82,9 @@ class Dtach:
         until(socket.exists)
         return str(socket)
 
+    @property
+    def pids(self) -> list[int]:
+        return [master.pid for master in self._masters]
+
     def attach_words(self, socket: str) -> Sequence[str]:
         return ("dtach", "-a", socket, "-E", "-z", "-r", "none")

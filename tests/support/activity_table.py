@@ -150,6 +150,7 @@ _STARS = (
     "while (c := sys.stdin.read(1)) != chr(10): print('*', end='', flush=True)"
 )
 _NODE_ASK = "require('readline').createInterface(process.stdin, process.stdout).question('name? ', () => {})"
+_SCRIPT = ["script", "-qc", "bash --norc --noprofile", "/dev/null"]
 _QUIET_SELECT = "import select\nwhile not select.select([0], [], [], 0.3)[0]: pass"
 _QUIET_ASYNCIO = (
     "import asyncio\nasync def main():\n asyncio.get_running_loop().add_reader(0, input)\n"
@@ -205,7 +206,7 @@ QUESTIONS = [
     _line("ed", ["ed"], INPUT, "ed"),
     Program("sqlite3", ["sqlite3", "x.db"], [INPUT], ["sqlite3"]),
     Program("gdb", ["gdb", "-q", "-nx"], [INPUT], ["gdb"]),
-    Program("script around bash", ["script", "-qc", "bash", "/dev/null"], [INPUT, PROMPT], ["script"]),
+    Program("script around bash", _SCRIPT, [INPUT, PROMPT], ["script"], ready=b"bash-"),
     Program("quiet select() with a timeout", _py(_QUIET_SELECT), [INPUT], also=[RUNNING]),
     Program("quiet asyncio stdin reader", _py(_QUIET_ASYNCIO), [INPUT]),
 ]
@@ -281,7 +282,7 @@ WORK = [
     Program("asyncio server and stdin reader", _py(_SERVING), [RUNNING], ready=b"up"),
     Program("node spinner and readline", ["node", "-e", _NODE_SPIN], [RUNNING], ["node"], ready=b".."),
     Program("ended", _sh("exit 3"), ["exited"]),
-    Program("stopped", _sh("kill -STOP $$"), ["unknown"]),
+    Program("stopped", _sh("printf ok; kill -STOP $$"), ["unknown"], ready=b"ok"),
 ]
 
 PROGRAMS = [*SHELLS, *QUESTIONS, *SCREENS, *WORK]

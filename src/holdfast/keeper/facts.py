@@ -12,8 +12,8 @@ import os
 import struct
 import termios
 
-from .syscalls import NAMES
 from ..system.tree import Stat, read_small, read_stat
+from .syscalls import NAMES
 from .waits import Tty, resolve
 
 TYPE_CHECKING = False

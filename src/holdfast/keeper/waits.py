@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import struct
 
-from .syscalls import NAMES
 from ..system.tree import read_small
+from .syscalls import NAMES
 
 _POLL_IN = 0x1 | 0x40  # POLLIN, POLLRDNORM; epoll uses the same bits
 _POLLFDS_MAX = 4096  # entries of one poll() read from the program's memory: 32 KB

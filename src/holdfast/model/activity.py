@@ -181,8 +181,9 @@ def _screen(scene: _Scene) -> Activity | None:
         if thread is None:
             return Activity("full_screen", "likely", f"raw mode, and {note}")
         return _found(scene, thread, "full_screen", certain=False, note=note)
-    if raw and thread is not None and thread["comm"] in _PAINTERS:
-        return _found(scene, thread, "full_screen", certain=False)
+    painter = next((t for t in scene.front if t["comm"] in _PAINTERS), None)
+    if raw and painter is not None:
+        return Activity("full_screen", "likely", f"{_name(painter)} has the terminal in raw mode")
     return None
 
 
@@ -244,7 +245,9 @@ def _nobody_waits(scene: _Scene, unread: bool) -> Activity:
         what = f"is in {thread['name'] or 'a call'}, not waiting for the terminal"
     if unread:
         what += "; typed input is not read yet"
-    certain = not (scene.truncated or unread or any(map(_is_untold, scene.front)))
+    # A program in raw mode reads keys: that it does not at this moment may mean that it is about to.
+    told = scene.tty["canonical"] and not any(map(_is_untold, scene.front))
+    certain = told and not scene.truncated and not unread
     return _running(thread, what, certain=certain)
 
 

@@ -69,9 +69,7 @@ def crc32c(data: bytes | bytearray) -> int:
 
 @functools.cache
 def _table() -> list[int]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ _CASTAGNOLI * (value & 1)
-        table.append(value)
+    table = list(range(256))
+    for _ in range(8):
+        table = [value >> 1 ^ _CASTAGNOLI * (value & 1) for value in table]
     return table

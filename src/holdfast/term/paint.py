@@ -44,7 +44,7 @@ _CURSOR_CODES = {1: 2, 2: 4, 0: 6, 3: 2}  # steady block, underline, bar; the bl
 def restore(state: State, history: int, modify_other_keys: int) -> bytes:
     """The bytes for `state` with the last `history` rows of its scrollback."""
     painter = _Painter(state)
-    painter.out.append("\x1b[m\x1b[H\x1b[2J")
+    painter.out.append("\x1b[?2026h\x1b[m\x1b[H\x1b[2J")  # shown all at once by terminals that can
     painter.primary(history)
     if state.alternate:
         painter.alternate()
@@ -329,8 +329,8 @@ class _Painter:
             if mode not in (ORIGIN, SIDE_MARGINS, SYNC) and is_set(state.modes, mode) != (mode == AUTOWRAP):
                 self.set_mode(mode, value=mode != AUTOWRAP)
         out.append(_SINGLE_SHIFTS.get(state.active.cursor.charset.single_shift, ""))
-        if is_set(state.modes, SYNC):
-            self.set_mode(SYNC, value=True)
+        if not is_set(state.modes, SYNC):
+            self.set_mode(SYNC, value=False)
 
     def set_mode(self, mode: Mode, *, value: bool) -> None:
         self.out.append(f"\x1b[{'?' if mode.private else ''}{mode.number}{'h' if value else 'l'}")

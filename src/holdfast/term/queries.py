@@ -72,10 +72,8 @@ _CLOSED = re.compile(
 )
 
 MAYBE_QUERY: re.Pattern[bytes] = re.compile(
-    _NO_COLOR
-    + rb"(?:\[(?:[\x20-\x3f]*+(?:[%b]|\Z)|%b)|\](?:0*(?:[45]|1[0-9]|21);[^\x07\x1b]*(?:\?|\Z)|[0-9]*\Z)"
-    rb"|P[0-9;:%b]*+(?:[$+]|\Z)|[Z%b]|\Z)"
-    % (_C0, _CSI_QUESTIONS, _C0, _C0)
+    _NO_COLOR + rb"(?:\[(?:[\x20-\x3f]*+(?:[%b]|\Z)|%b)|\](?:0*(?:[45]|1[0-9]|21);[^\x07\x1b]*(?:\?|\Z)|[0-9]*\Z)"
+    rb"|P[0-9;:%b]*+(?:[$+]|\Z)|[Z%b]|\Z)" % (_C0, _CSI_QUESTIONS, _C0, _C0)
 )
 """Whether a chunk may hold a question that the emulator answers, or the beginning of one. When in doubt, yes."""
 

@@ -31,11 +31,8 @@ UNFINISHED_MAX = 256 * 1024
 WRITE_MAX = 64 * 1024
 OPEN_MAX = UNFINISHED_MAX + 2 * WRITE_MAX  # so much may be open between two checks
 
-DEFAULT_FOREGROUND = (
-    0xD0,
-    0xD0,
-    0xD0,
-)  # light grey on black: what programs are told when they ask for colours
+# What programs are told when they ask for colours: light grey on black.
+DEFAULT_FOREGROUND = (0xD0, 0xD0, 0xD0)
 DEFAULT_BACKGROUND = (0x00, 0x00, 0x00)
 TERMINFO_NAME = b"xterm-256color"
 
@@ -242,7 +239,7 @@ class Screen:
         these bytes must go through the same `QueryFilter` as the live ones that follow them.
         """
         state = self._state()
-        lines = self._scrollback_lines if history is None else min(history, self._scrollback_lines)
+        lines = self._scrollback_lines if history is None else max(0, min(history, self._scrollback_lines))
         return paint.restore(state, lines, self._modify_other_keys)
 
     # Keyframes

@@ -191,6 +191,7 @@ def test_raw_mode_and_placed_cursor_are_full_screen_also_while_it_prints() -> No
 
 def test_a_pager_that_leaves_the_text_behind_is_full_screen() -> None:
     assert kind(facts(thread("less"), mode="raw")) == ("full_screen", "likely")
+    assert kind(facts(other("write", comm="top"), mode="raw")) == ("full_screen", "likely")
 
 
 def test_a_line_asked_for_on_the_alternate_screen_is_a_question() -> None:
@@ -313,6 +314,10 @@ def test_a_program_of_another_user_is_otherwise_unknown_until_it_does_something(
 def test_a_ring_whose_descriptors_are_hidden_is_running_but_not_for_certain() -> None:
     ring = thread(name="io_uring_enter", on_tty=None, timeout=None, watched=None)
     assert kind(facts(ring)) == ("running", "likely")
+
+
+def test_a_program_in_raw_mode_may_be_between_two_reads() -> None:
+    assert kind(facts(other("clock_nanosleep"), mode="raw")) == ("running", "likely")
 
 
 def test_a_sample_cut_short_is_not_certain_that_nobody_waits() -> None:

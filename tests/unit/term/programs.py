@@ -47,7 +47,7 @@ class Program:
             cwd=cwd,
             env=environment,
             start_new_session=True,
-            preexec_fn=_take_terminal,
+            preexec_fn=_take_terminal,  # noqa: PLW1509 - one ioctl, and no locks of ours that it could meet
         )
         os.close(slave)
 

@@ -5,11 +5,50 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-WORDS = ("a", "word", "hello world", "x" * 30, "漢字", "é", "e\u0301", "☁\ufe0f", "👩‍💻", "🇩🇪", "─│┌", "tab\tq", "😀", "한글")
+WORDS = (
+    "a",
+    "word",
+    "hello world",
+    "x" * 30,
+    "漢字",
+    "é",
+    "e\u0301",
+    "☁\ufe0f",
+    "👩‍💻",
+    "🇩🇪",
+    "─│┌",
+    "tab\tq",
+    "😀",
+    "한글",
+)
 COLORS = (
-    "0 1 2 3 4 5 7 8 9 21 22 24 27 31 32 44 45 97 103 39 49 53 4:3 58:5:3 38;5;200 48;5;99 38;2;1;2;3 48;2;9;8;7"
-).split()
-MODES = (1, 5, 9, 12, 25, 45, 66, 67, 1000, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1016, 1035, 1036, 2004, 2026, 2027)
+    *("0", "1", "2", "3", "4", "5", "7", "8", "9", "21", "22", "24", "27", "31", "32", "44", "45", "97", "103"),
+    *("39", "49", "53", "4:3", "58:5:3", "38;5;200", "48;5;99", "38;2;1;2;3", "48;2;9;8;7"),
+)
+MODES = (
+    1,
+    5,
+    9,
+    12,
+    25,
+    45,
+    66,
+    67,
+    1000,
+    1002,
+    1003,
+    1004,
+    1005,
+    1006,
+    1007,
+    1015,
+    1016,
+    1035,
+    1036,
+    2004,
+    2026,
+    2027,
+)
 
 # Each makes one piece of output from a source of randomness. More frequent kinds stand more than once.
 _WRITERS: tuple[Callable[[random.Random], str], ...] = (
@@ -46,7 +85,8 @@ def hostile(source: random.Random, size: int) -> bytes:
     if kind == 0:
         return source.randbytes(size)
     if kind == 1:
-        alphabet = b"\x1b[]P_^X\\?>=<!$\"' ;:0123456789mhlHJKrstunqpcABCDLMPSTXdfgxy\x07\x18\x9b\x9d\xc2\xe2\x82\xac\x00\n\r\t#(*%@"
+        alphabet = b"\x1b[]P_^X\\?>=<!$\"' ;:0123456789mhlHJKrstunqpcABCDLMPSTXdfgxy#(*%@"
+        alphabet += b"\x07\x18\x9b\x9d\xc2\xe2\x82\xac\x00\n\r\t"
         return bytes(source.choices(alphabet, k=size))
     data = bytearray(output(source, size // 8))
     for _ in range(len(data) // 20):

@@ -42,10 +42,21 @@ ANSWERED = {
 
 # Nobody answers: not offered here, or (titles, clipboard, ENQ) a way to make a terminal type what a program chose.
 UNANSWERED = [
-    b"\x1b[21t", b"\x1b[20t", b"\x1b[19t", b"\x1b[x", b"\x1b[1$w", b"\x1b[?1;1;0S", b"\x1b[?15n", b"\x05",
-    b"\x1b]52;c;?\x07", b"\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\", b"\x1b_25a1;s\x1b\\",
-    b"\x1b]1337;ReportCellSize\x07", b"\x1b[?1004h", b"\x1b[?2031h",
-]  # fmt: skip
+    b"\x1b[21t",
+    b"\x1b[20t",
+    b"\x1b[19t",
+    b"\x1b[x",
+    b"\x1b[1$w",
+    b"\x1b[?1;1;0S",
+    b"\x1b[?15n",
+    b"\x05",
+    b"\x1b]52;c;?\x07",
+    b"\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\",
+    b"\x1b_25a1;s\x1b\\",
+    b"\x1b]1337;ReportCellSize\x07",
+    b"\x1b[?1004h",
+    b"\x1b[?2031h",
+]
 
 
 @pytest.mark.parametrize("query", ANSWERED, ids=repr)

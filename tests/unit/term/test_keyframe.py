@@ -6,7 +6,9 @@ import random
 
 import pytest
 
+from holdfast.term.mend import crc32c
 from holdfast.term.screen import Screen
+from holdfast.term.snapshot import MAGIC, PAGE, RECORD
 from tests.unit.term.compare import assert_same
 from tests.unit.term.test_restore import CASES
 
@@ -17,7 +19,6 @@ def test_a_keyframe_brings_back_the_state_and_goes_on_the_same(name: str) -> Non
     with Screen(30, 8) as original:
         original.feed(before)
         with Screen.from_keyframe(original.keyframe()) as copy:
-            # The engine's own format forgets that a cursor waits to wrap at a right margin inside the screen.
             assert_same(original, copy, "right after")
             assert copy.at_ground == original.at_ground
             assert original.feed(after) == copy.feed(after)
@@ -50,7 +51,9 @@ def test_the_limit_on_history_is_part_of_it() -> None:
 @pytest.fixture(scope="module")
 def keyframe() -> bytes:
     with Screen(30, 8) as screen:
-        screen.feed("".join(f"\x1b[3{n % 8}mline {n} 漢字 e\u0301\r\n" for n in range(50)).encode() + b"\x1b[?1049hover\x1b]2;")
+        screen.feed(
+            "".join(f"\x1b[3{n % 8}mline {n} 漢字 e\u0301\r\n" for n in range(50)).encode() + b"\x1b[?1049hover\x1b]2;"
+        )
         return screen.keyframe()
 
 
@@ -84,3 +87,20 @@ def test_random_bytes_with_the_right_beginning_are_refused(keyframe: bytes) -> N
     for _ in range(200):
         with pytest.raises(ValueError, match=r"snapshot|keyframe|columns"):
             Screen.from_keyframe(keyframe[: source.randrange(22, 60)] + source.randbytes(source.randrange(2000)))
+
+
+def test_a_keyframe_that_asks_for_gigabytes_is_refused(keyframe: bytes) -> None:
+    """With its checksum right, as someone who means it would have it."""
+    at = keyframe.index(MAGIC) + len(MAGIC)
+    while (record := RECORD.unpack_from(keyframe, at))[0] != PAGE:
+        at += RECORD.size + record[1]
+    data = bytearray(keyframe)
+    data[at + RECORD.size + 15] = 0xFF  # the highest byte of a size that the engine would allocate unseen
+    end = at + RECORD.size + record[1]
+    RECORD.pack_into(data, at, PAGE, record[1], crc32c(data[at : at + 6] + data[at + RECORD.size : end]))
+    with pytest.raises(ValueError, match="memory"):
+        Screen.from_keyframe(bytes(data))
+
+
+def test_the_checksum_is_castagnolis() -> None:
+    assert crc32c(b"123456789") == 0xE3069283

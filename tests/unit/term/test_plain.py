@@ -30,7 +30,7 @@ CASES = {
     b"cut \x1b": "cut ",
     b"\x1b]0;a\x18b": "b",
     b"\x1b[31\x1b[32mx": "x",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("data", CASES, ids=repr)
@@ -38,7 +38,9 @@ def test_text_without_what_terminals_act_on(data: bytes) -> None:
     assert to_text(data) == CASES[data]
 
 
-@pytest.mark.parametrize("sequence", [s for s in QUESTIONS + OTHERS if s.startswith(b"\x1b") and b"\n" not in s], ids=lambda d: repr(d[:30]))
+@pytest.mark.parametrize(
+    "sequence", [s for s in QUESTIONS + OTHERS if s.startswith(b"\x1b") and b"\n" not in s], ids=lambda d: repr(d[:30])
+)
 def test_every_known_sequence_disappears(sequence: bytes) -> None:
     if sequence.startswith(b"\x1bPtmux"):
         pytest.skip("its inside is meant for tmux, which ends it otherwise")
@@ -48,10 +50,14 @@ def test_every_known_sequence_disappears(sequence: bytes) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=300))
 def test_nothing_but_text_comes_out(data: bytes) -> None:
-    assert all(character in "\n\t" or (character >= " " and not "\x7f" <= character <= "\x9f") for character in to_text(data))
+    assert all(
+        character in "\n\t" or (character >= " " and not "\x7f" <= character <= "\x9f") for character in to_text(data)
+    )
 
 
-@pytest.mark.parametrize("unit", [b"\x1b]", b"\x1b", b"\x1b[", b"\x1b[1;", b"x\r", b"\r", b"\x08", b"x\x08", b"\x1bP", b"\xc2\x9d", b"\n\r"])
+@pytest.mark.parametrize(
+    "unit", [b"\x1b]", b"\x1b", b"\x1b[", b"\x1b[1;", b"x\r", b"\r", b"\x08", b"x\x08", b"\x1bP", b"\xc2\x9d", b"\n\r"]
+)
 def test_hostile_repetition_takes_linear_time(unit: bytes) -> None:
     """Quadratic time would take hours here, and the suite's guard against hangs would say so."""
     to_text(unit * 500_000)

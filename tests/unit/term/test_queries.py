@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,41 +12,160 @@ from holdfast.term.queries import HOLD_MAX, MAYBE_QUERY, QueryFilter
 from holdfast.term.screen import Screen
 
 QUESTIONS = [
-    b"\x1b[c", b"\x1b[0c", b"\x1b[>c", b"\x1b[>0c", b"\x1b[=c", b"\x1bZ", b"\x05",
-    b"\x1b[5n", b"\x1b[6n", b"\x1b[?6n", b"\x1b[?15n", b"\x1b[?996n",
-    b"\x1b[?2026$p", b"\x1b[4$p", b"\x1b[?u", b"\x1b[>q", b"\x1b[>0q", b"\x1b[?4m",
-    b"\x1b[11t", b"\x1b[13;2t", b"\x1b[14t", b"\x1b[14;2t", b"\x1b[16t", b"\x1b[18t", b"\x1b[19t", b"\x1b[20t", b"\x1b[21t",
-    b"\x1b[x", b"\x1b[1$w", b"\x1b[1$u", b"\x1b[1;1;1;1;1;1*y", b"\x1b[?1;1;0S", b"\x1b[1'|", b"\x1b[&u", b"\x1b[1;1;2;2#|",
-    b"\x1b]10;?\x07", b"\x1b]11;?\x1b\\", b"\x1b]12;?\x07", b"\x1b]4;1;?\x07", b"\x1b]4;1;#fff;2;?\x1b\\", b"\x1b]5;0;?\x07",
-    b"\x1b]21;foreground=?\x07", b"\x1b]22;?current\x07", b"\x1b]50;?\x07", b"\x1b]99;i=1:p=?;\x1b\\", b"\x1b]60\x07",
-    b"\x1b]52;c;?\x07", b"\x1b]52;c;aGVsbG8=\x07", b"\x1b]52;p;" + b"QUJD" * 9000 + b"\x1b\\", b"\x1b]5522;type=read;Lg==\x1b\\",
-    b"\x1b]1337;ReportCellSize\x07", b"\x1b]1337;Copy=:aGVsbG8=\x07", b"\x1b]1337;RequestUpload=format=tgz\x07",
-    b"\x1bP$qm\x1b\\", b"\x1bP$q q\x1b\\", b"\x1bP+q544e\x1b\\", b"\x1bP+Q544e\x1b\\", b"\x1bP0$qr\x1b\\",
-    b"\x1b_Gi=31,a=q;AAAA\x1b\\", b"\x1b_Ga=T,f=100;" + b"iVBO" * 3000 + b"\x1b\\", b"\x1b_25a1;s\x1b\\",
-    b"\x1bPtmux;\x1b\x1b]52;c;aGVsbG8=\x07\x1b\\", b"\x1bPtmux;\x1b\x1b[6n\x1b\\",
-    b"\x1b[?2048h", b"\x1b[?2031h",
-    b"\xc2\x9b6n", b"\xc2\x9d11;?\x07", b"\xc2\x9d52;c;eA==\xc2\x9c", b"\xc2\x90$qm\xc2\x9c", b"\xc2\x9fGa=q\xc2\x9c", b"\xc2\x9a",
-    b"\x1b]00052;c;eA==\x07", b"\x1b[000000000000000000006n",
-]  # fmt: skip
+    b"\x1b[c",
+    b"\x1b[0c",
+    b"\x1b[>c",
+    b"\x1b[>0c",
+    b"\x1b[=c",
+    b"\x1bZ",
+    b"\x05",
+    b"\x1b[5n",
+    b"\x1b[6n",
+    b"\x1b[?6n",
+    b"\x1b[?15n",
+    b"\x1b[?996n",
+    b"\x1b[?2026$p",
+    b"\x1b[4$p",
+    b"\x1b[?u",
+    b"\x1b[>q",
+    b"\x1b[>0q",
+    b"\x1b[?4m",
+    b"\x1b[11t",
+    b"\x1b[13;2t",
+    b"\x1b[14t",
+    b"\x1b[14;2t",
+    b"\x1b[16t",
+    b"\x1b[18t",
+    b"\x1b[19t",
+    b"\x1b[20t",
+    b"\x1b[21t",
+    b"\x1b[x",
+    b"\x1b[1$w",
+    b"\x1b[1$u",
+    b"\x1b[1;1;1;1;1;1*y",
+    b"\x1b[?1;1;0S",
+    b"\x1b[1'|",
+    b"\x1b[&u",
+    b"\x1b[1;1;2;2#|",
+    b"\x1b]10;?\x07",
+    b"\x1b]11;?\x1b\\",
+    b"\x1b]12;?\x07",
+    b"\x1b]4;1;?\x07",
+    b"\x1b]4;1;#fff;2;?\x1b\\",
+    b"\x1b]5;0;?\x07",
+    b"\x1b]21;foreground=?\x07",
+    b"\x1b]22;?current\x07",
+    b"\x1b]50;?\x07",
+    b"\x1b]99;i=1:p=?;\x1b\\",
+    b"\x1b]60\x07",
+    b"\x1b]52;c;?\x07",
+    b"\x1b]52;c;aGVsbG8=\x07",
+    b"\x1b]52;p;" + b"QUJD" * 9000 + b"\x1b\\",
+    b"\x1b]5522;type=read;Lg==\x1b\\",
+    b"\x1b]1337;ReportCellSize\x07",
+    b"\x1b]1337;Copy=:aGVsbG8=\x07",
+    b"\x1b]1337;RequestUpload=format=tgz\x07",
+    b"\x1bP$qm\x1b\\",
+    b"\x1bP$q q\x1b\\",
+    b"\x1bP+q544e\x1b\\",
+    b"\x1bP+Q544e\x1b\\",
+    b"\x1bP0$qr\x1b\\",
+    b"\x1b_Gi=31,a=q;AAAA\x1b\\",
+    b"\x1b_Ga=T,f=100;" + b"iVBO" * 3000 + b"\x1b\\",
+    b"\x1b_25a1;s\x1b\\",
+    b"\x1bPtmux;\x1b\x1b]52;c;aGVsbG8=\x07\x1b\\",
+    b"\x1bPtmux;\x1b\x1b[6n\x1b\\",
+    b"\x1b[?2048h",
+    b"\x1b[?2031h",
+    b"\xc2\x9b6n",
+    b"\xc2\x9d11;?\x07",
+    b"\xc2\x9d52;c;eA==\xc2\x9c",
+    b"\xc2\x90$qm\xc2\x9c",
+    b"\xc2\x9fGa=q\xc2\x9c",
+    b"\xc2\x9a",
+    b"\x1b]00052;c;eA==\x07",
+    b"\x1b[000000000000000000006n",
+]
 
 OTHERS = [
-    b"plain text\r\n", "naïve «漢字» °\u00a0😀".encode(), b"\x00\x07\x08\x7f", b"\xff\xfe\x9b6n", b"\x80",
-    b"\x1b[m", b"\x1b[1;31m", b"\x1b[38;2;1;2;3m", b"\x1b[4:3m", b"\x1b[>4;2m", b"\x1b[>4n", b"\x1b[2J", b"\x1b[K", b"\x1b[3;4H",
-    b"\x1b[?25h", b"\x1b[?25l", b"\x1b[?1049h", b"\x1b[?1;1000;1006h", b"\x1b[?2004h", b"\x1b[?2026h", b"\x1b[?2048l", b"\x1b[?7s",
-    b"\x1b[22;0t", b"\x1b[23;0t", b"\x1b[8;24;80t", b"\x1b[2t", b"\x1b[?0c", b"\x1b[?1;2c", b"\x1b[2 q", b"\x1b[!p", b"\x1b[1$r",
-    b"\x1b[>1u", b"\x1b[<u", b"\x1b[=5;1u", b"\x1b[u", b"\x1b[s", b"\x1b[2;3r", b"\x1b[3g", b"\x1b[5b", b"\x1b[3S", b"\x1b[1;2;3;4$x",
-    b"\x1b7", b"\x1b8", b"\x1b=", b"\x1b>", b"\x1b(B", b"\x1b)0", b"\x1bM", b"\x1bc", b"\x1b#8", b"\x1b%G",
-    b"\x1b]0;why?\x07", b"\x1b]2;?\x1b\\", b"\x1b]7;file:///tmp/a?b\x07", b"\x1b]8;;http://example.org/?q=?\x1b\\", b"\x1b]133;A\x07",
-    b"\x1b]4;1;#ff0000\x07", b"\x1b]10;rgb:11/22/33\x1b\\", b"\x1b]104\x07", b"\x1b]110\x1b\\", b"\x1b]9;hello?\x07", b"\x1b]777;notify;a;?\x07",
-    b"\x1b]1337;File=name=eA==;inline=1:" + b"QUJD" * 3000 + b"\x07", b"\x1b]1337;SetMark\x07", b"\x1b]4;" + b"1;#000000;" * 1500 + b"2;#fff\x07",
-    b"\x1bPq#0;2;0;0;0#0~~@@vv\x1b\\", b"\x1b_unknown\x1b\\", b"\x1b^private\x1b\\", b"\x1bXstring\x1b\\", b"\x1b[31\nm", b"\x1b\n7",
-]  # fmt: skip
+    b"plain text\r\n",
+    "naïve «漢字» °\u00a0😀".encode(),
+    b"\x00\x07\x08\x7f",
+    b"\xff\xfe\x9b6n",
+    b"\x80",
+    b"\x1b[m",
+    b"\x1b[1;31m",
+    b"\x1b[38;2;1;2;3m",
+    b"\x1b[4:3m",
+    b"\x1b[>4;2m",
+    b"\x1b[>4n",
+    b"\x1b[2J",
+    b"\x1b[K",
+    b"\x1b[3;4H",
+    b"\x1b[?25h",
+    b"\x1b[?25l",
+    b"\x1b[?1049h",
+    b"\x1b[?1;1000;1006h",
+    b"\x1b[?2004h",
+    b"\x1b[?2026h",
+    b"\x1b[?2048l",
+    b"\x1b[?7s",
+    b"\x1b[22;0t",
+    b"\x1b[23;0t",
+    b"\x1b[8;24;80t",
+    b"\x1b[2t",
+    b"\x1b[?0c",
+    b"\x1b[?1;2c",
+    b"\x1b[2 q",
+    b"\x1b[!p",
+    b"\x1b[1$r",
+    b"\x1b[>1u",
+    b"\x1b[<u",
+    b"\x1b[=5;1u",
+    b"\x1b[u",
+    b"\x1b[s",
+    b"\x1b[2;3r",
+    b"\x1b[3g",
+    b"\x1b[5b",
+    b"\x1b[3S",
+    b"\x1b[1;2;3;4$x",
+    b"\x1b7",
+    b"\x1b8",
+    b"\x1b=",
+    b"\x1b>",
+    b"\x1b(B",
+    b"\x1b)0",
+    b"\x1bM",
+    b"\x1bc",
+    b"\x1b#8",
+    b"\x1b%G",
+    b"\x1b]0;why?\x07",
+    b"\x1b]2;?\x1b\\",
+    b"\x1b]7;file:///tmp/a?b\x07",
+    b"\x1b]8;;http://example.org/?q=?\x1b\\",
+    b"\x1b]133;A\x07",
+    b"\x1b]4;1;#ff0000\x07",
+    b"\x1b]10;rgb:11/22/33\x1b\\",
+    b"\x1b]104\x07",
+    b"\x1b]110\x1b\\",
+    b"\x1b]9;hello?\x07",
+    b"\x1b]777;notify;a;?\x07",
+    b"\x1b]1337;File=name=eA==;inline=1:" + b"QUJD" * 3000 + b"\x07",
+    b"\x1b]1337;SetMark\x07",
+    b"\x1b]4;" + b"1;#000000;" * 1500 + b"2;#fff\x07",
+    b"\x1bPq#0;2;0;0;0#0~~@@vv\x1b\\",
+    b"\x1b_unknown\x1b\\",
+    b"\x1b^private\x1b\\",
+    b"\x1bXstring\x1b\\",
+    b"\x1b[31\nm",
+    b"\x1b\n7",
+]
 
 
 def through(data: bytes, cuts: list[int] | None = None, hold_max: int = HOLD_MAX) -> bytes:
     filtering = QueryFilter(hold_max)
     borders = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts or [])})
-    pieces = [filtering.strip(data[a:b]) for a, b in zip(borders, borders[1:], strict=False)]
+    pieces = [filtering.strip(data[a:b]) for a, b in itertools.pairwise(borders)]
     return b"".join(pieces) + filtering.flush()
 
 
@@ -101,7 +222,9 @@ def test_only_so_much_is_held_back(opening: bytes) -> None:
     assert len(filtering.flush()) <= HOLD_MAX
 
 
-@pytest.mark.parametrize("data", [b"\x1b\x1b[6n[6n", b"\x1b]5\x1b[6n2;c;eA==\x07", b"\x1b[\x1bZ6n", b"\xc2\x9d5\x1b[6n2;c;eA==\x07"])
+@pytest.mark.parametrize(
+    "data", [b"\x1b\x1b[6n[6n", b"\x1b]5\x1b[6n2;c;eA==\x07", b"\x1b[\x1bZ6n", b"\xc2\x9d5\x1b[6n2;c;eA==\x07"]
+)
 def test_taking_one_away_does_not_make_another(data: bytes) -> None:
     once = through(data)
     assert through(once) == once
@@ -117,7 +240,9 @@ def test_an_overlong_question_is_defused() -> None:
     assert through(b"\x1bP" + b"0;" * 5000 + b"$qm\x1b\\after") == b"after"
 
 
-@pytest.mark.parametrize("prefix", [b"\x1b", b"\x1b[", b"\x1b[?20", b"\x1b]", b"\x1b]1", b"\x1b]11;", b"\x1bP", b"\x1bP$", b"\xc2"])
+@pytest.mark.parametrize(
+    "prefix", [b"\x1b", b"\x1b[", b"\x1b[?20", b"\x1b]", b"\x1b]1", b"\x1b]11;", b"\x1bP", b"\x1bP$", b"\xc2"]
+)
 def test_what_stays_open_comes_out_at_the_end(prefix: bytes) -> None:
     filtering = QueryFilter()
     assert filtering.strip(b"text" + prefix) == b"text"
@@ -125,10 +250,37 @@ def test_what_stays_open_comes_out_at_the_end(prefix: bytes) -> None:
     assert filtering.strip(b"more") == b"more"
 
 
-_bits = st.sampled_from([
-    *(known for known in QUESTIONS + OTHERS if len(known) < 100), b"\x1b", b"[", b"]", b"?", b";", b"0", b"6", b"n", b"\x1b\\", b"\x07", b"\x18", b"\n",
-    b"\xc2", b"\x9c", b"\x9b", b"\x1bP", b"\x1b]", b"\x1b_", b"\x1b[", b"52;", b"tmux;", b"1337;", b"Cop", b"\x00" * 5, b"h", b"2031",
-])  # fmt: skip
+_bits = st.sampled_from(
+    [
+        *(known for known in QUESTIONS + OTHERS if len(known) < 100),
+        b"\x1b",
+        b"[",
+        b"]",
+        b"?",
+        b";",
+        b"0",
+        b"6",
+        b"n",
+        b"\x1b\\",
+        b"\x07",
+        b"\x18",
+        b"\n",
+        b"\xc2",
+        b"\x9c",
+        b"\x9b",
+        b"\x1bP",
+        b"\x1b]",
+        b"\x1b_",
+        b"\x1b[",
+        b"52;",
+        b"tmux;",
+        b"1337;",
+        b"Cop",
+        b"\x00" * 5,
+        b"h",
+        b"2031",
+    ]
+)
 _streams = st.lists(st.one_of(_bits, st.binary(max_size=8)), max_size=14).map(b"".join)
 
 
@@ -157,11 +309,36 @@ def test_bytes_without_escapes_pass_at_once(data: bytes) -> None:
     assert MAYBE_QUERY.search(data) is None
 
 
-_words = st.sampled_from([
-    *(known for known in QUESTIONS + OTHERS if len(known) < 100 and not set(known) & set(range(0x80, 0xA0))),
-    b"\x1b", b"[", b"]", b"P", b"?", b";", b"0", b"6", b"n", b"\x1b\\", b"\x07", b"\x18", b"\n", b"\x1bP", b"\x1b]", b"\x1b_", b"\x1b[",
-    b"52;", b"11", b"c", b"$q", b"m", b">", b"4;1;", b"?\x07",
-])  # fmt: skip
+_words = st.sampled_from(
+    [
+        *(known for known in QUESTIONS + OTHERS if len(known) < 100 and not set(known) & set(range(0x80, 0xA0))),
+        b"\x1b",
+        b"[",
+        b"]",
+        b"P",
+        b"?",
+        b";",
+        b"0",
+        b"6",
+        b"n",
+        b"\x1b\\",
+        b"\x07",
+        b"\x18",
+        b"\n",
+        b"\x1bP",
+        b"\x1b]",
+        b"\x1b_",
+        b"\x1b[",
+        b"52;",
+        b"11",
+        b"c",
+        b"$q",
+        b"m",
+        b">",
+        b"4;1;",
+        b"?\x07",
+    ]
+)
 
 
 @settings(max_examples=500, deadline=None)
@@ -177,6 +354,8 @@ def test_filtering_twice_changes_nothing_more(data: bytes) -> None:
     assert through(through(data)) == through(data)
 
 
-@pytest.mark.parametrize("other", [o for o in OTHERS if not o.startswith((b"\x1bP", b"\x1b\n", b"\x1b[31\n"))], ids=lambda d: repr(d[:30]))
+@pytest.mark.parametrize(
+    "other", [o for o in OTHERS if not o.startswith((b"\x1bP", b"\x1b\n", b"\x1b[31\n"))], ids=lambda d: repr(d[:30])
+)
 def test_ordinary_output_is_no_maybe(other: bytes) -> None:
     assert MAYBE_QUERY.search(b"text" + other + b" text") is None

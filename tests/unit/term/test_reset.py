@@ -51,7 +51,12 @@ def test_colours_are_put_back_on_request() -> None:
         assert screen.modes()["background"] == "#030303"
         screen.feed(reset_sequence(colors=True))
         modes = screen.modes()
-        assert (modes["palette"], modes["foreground"], modes["background"], modes["cursor_color"]) == ({}, None, None, None)
+        assert (modes["palette"], modes["foreground"], modes["background"], modes["cursor_color"]) == (
+            {},
+            None,
+            None,
+            None,
+        )
 
 
 def test_it_is_the_function_that_the_screen_module_offers() -> None:

@@ -12,15 +12,24 @@ from tests.unit.term.compare import assert_same, differences, restored
 # What a program wrote before the client attached, and what it writes then.
 CASES = {
     "plain text": (b"one\r\ntwo", b"\r\nthree"),
-    "erased cells keep their background": (b"\x1b[44mab\x1b[K\r\n\x1b[48;2;1;2;3m\x1b[2K\x1b[5;5H\x1b[45m\x1b[3X\x1b[m", b"x"),
+    "erased cells keep their background": (
+        b"\x1b[44mab\x1b[K\r\n\x1b[48;2;1;2;3m\x1b[2K\x1b[5;5H\x1b[45m\x1b[3X\x1b[m",
+        b"x",
+    ),
     "a cleared screen keeps its background": (b"\x1b[48;5;17m\x1b[2Jtext", b"\r\nmore"),
-    "every attribute": (b"\x1b[1ma\x1b[2mb\x1b[3mc\x1b[4md\x1b[5me\x1b[7mf\x1b[8mg\x1b[9mh\x1b[53mi\x1b[21mj\x1b[4:3mk", b"l"),
-    "colours of every kind": (b"\x1b[31;102ma\x1b[38;5;99;48;5;200mb\x1b[38;2;1;2;3;48;2;4;5;6mc\x1b[4;58:2::7:8:9md", b"e"),
+    "every attribute": (
+        b"\x1b[1ma\x1b[2mb\x1b[3mc\x1b[4md\x1b[5me\x1b[7mf\x1b[8mg\x1b[9mh\x1b[53mi\x1b[21mj\x1b[4:3mk",
+        b"l",
+    ),
+    "colours of every kind": (
+        b"\x1b[31;102ma\x1b[38;5;99;48;5;200mb\x1b[38;2;1;2;3;48;2;4;5;6mc\x1b[4;58:2::7:8:9md",
+        b"e",
+    ),
     "blanks are not spaces": (b"a\x1b[10Cb \x1b[5Cc   ", b"d"),
     "a wrapped line is one line": (b"x" * 70, b"y" * 30),
     "a coloured wrapped line": (b"\x1b[41m" + b"x" * 70 + b"\x1b[m\r\nnext", b"y"),
     "a wrapped line that begins with a blank": (b"x" * 60 + b"\x1b[2;1H\x1b[X\x1b[3;1H", b"y"),
-    "a wide character that wrapped": ("\x1b[42m".encode() + b"x" * 29 + "漢字".encode(), "字".encode()),
+    "a wide character that wrapped": (b"\x1b[42m" + b"x" * 29 + "漢字".encode(), "字".encode()),
     "wide characters and emoji": ("漢字 😀 e\u0301 가\r\n".encode() * 3, b"x"),
     "joined emoji in cluster mode": ("\x1b[?2027h👩‍💻 🇩🇪 ☁️ é".encode(), "👩‍💻".encode()),
     "joined emoji without": ("👩‍💻 🇩🇪 ☁️ é".encode(), "👩‍💻".encode()),
@@ -47,20 +56,30 @@ CASES = {
     "reverse video and sync": (b"\x1b[?5h\x1b[?2026htext", b"\x1b[?2026l"),
     "saved modes": (b"\x1b[?2004h\x1b[?2004s\x1b[?2004l", b"\x1b[?2004r"),
     "a saved cursor": (b"\x1b[3;4H\x1b[31m\x1b(0\x1b7\x1b[m\x1b(B\x1b[1;1Htext", b"\x1b8qx"),
-    "title, folder and colours": (b"\x1b]2;a \xc3\xa9 title\x07\x1b]7;file:///tmp\x07\x1b]4;3;#abcdef\x07\x1b]11;#111213\x07", b""),
+    "title, folder and colours": (
+        b"\x1b]2;a \xc3\xa9 title\x07\x1b]7;file:///tmp\x07\x1b]4;3;#abcdef\x07\x1b]11;#111213\x07",
+        b"",
+    ),
     "history": (b"".join(b"\x1b[3%dmline %d\x1b[m\r\n" % (n % 8, n) for n in range(40)), b"last\r\n"),
-    "history with colours to the edge": (b"".join(b"\x1b[4%dmline %d\x1b[K\r\n" % (n % 8, n) for n in range(40)), b"\x1b[m"),
+    "history with colours to the edge": (
+        b"".join(b"\x1b[4%dmline %d\x1b[K\r\n" % (n % 8, n) for n in range(40)),
+        b"\x1b[m",
+    ),
     "the alternate screen over the primary one": (
-        b"below\r\n\x1b[31mred\x1b[?1049h\x1b[H\x1b[44m\x1b[2Jover\x1b[3;3Hit", b"\x1b[m\x1b[?1049l here"),
+        b"below\r\n\x1b[31mred\x1b[?1049h\x1b[H\x1b[44m\x1b[2Jover\x1b[3;3Hit",
+        b"\x1b[m\x1b[?1049l here",
+    ),
     "the alternate screen over history": (
-        b"".join(b"line %d\r\n" % n for n in range(30)) + b"\x1b[?1049hover", b"\x1b[?1049lback"),
+        b"".join(b"line %d\r\n" % n for n in range(30)) + b"\x1b[?1049hover",
+        b"\x1b[?1049lback",
+    ),
     "the alternate screen by its older names": (b"below\x1b[?1047hover", b"\x1b[?1047l here"),
     "the alternate screen and a waiting cursor": (b"x" * 30 + b"\x1b[?1049hover", b"\x1b[?1049ly"),
     "an unfinished sequence": (b"text\x1b[3", b"1mred"),
     "an unfinished title": (b"text\x1b]2;ti", b"tle\x07more"),
     "an unfinished character": (b"text\xe6\xbc", b"\xa2!"),
     "an unfinished device control string": (b"text\x1bPq#0;2;0", b";0;0~\x1b\\more"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -118,7 +137,12 @@ def test_reports_that_a_terminal_sends_unasked_are_left_to_the_emulator() -> Non
 
 
 def test_an_endless_string_costs_little_and_ends_like_any_other() -> None:
-    for opening, closing in ((b"\x1b]52;c;", b"\x07"), (b"\x1bPq", b"\x1b\\"), (b"\x1b_G", b"\x1b\\"), (b"\x1b[", b"m")):
+    for opening, closing in (
+        (b"\x1b]52;c;", b"\x07"),
+        (b"\x1bPq", b"\x1b\\"),
+        (b"\x1b_G", b"\x1b\\"),
+        (b"\x1b[", b"m"),
+    ):
         with Screen(30, 8) as original:
             original.feed(b"before" + opening)
             for _ in range(40):

@@ -16,7 +16,9 @@ SIZES = [(80, 24), (120, 40), (43, 17)]
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_restored_screen_equals_the_original_and_stays_equal(name: str, size: tuple[int, int], tmp_path: Path) -> None:
+def test_a_restored_screen_equals_the_original_and_stays_equal(
+    name: str, size: tuple[int, int], tmp_path: Path
+) -> None:
     if shutil.which(NEEDS[name]) is None:
         pytest.skip(f"{NEEDS[name]} is not installed")
     output, checkpoints = record(name, size, tmp_path)

@@ -81,6 +81,42 @@ def test_resizing_reflows_text_and_reports_only_to_a_program_that_asked(screen: 
     assert screen.resize(30, 4) == b"\x1b[48;4;30;64;240t"
 
 
+WIDE = "漢".encode()
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"\x1b[?1049h" + b"x" * 9 + WIDE,
+        b"\x1b[?1049h" + b"x" * 9 + WIDE + b"\x1b[?1049l",
+        b"\x1b[?7l" + b"x" * 9 + WIDE + b"\r\n" * 10,
+        b"\x1b[?1049h\x1b[31m" + b"x" * 9 + "e\u0301👩‍💻".encode() + b"\x1b]2;ti",
+    ],
+    ids=["in use", "left behind", "without autowrap", "in the middle of a sequence"],
+)
+def test_a_border_through_wide_characters_leaves_a_screen_that_can_be_kept(before: bytes) -> None:
+    with Screen(20, 5) as screen:
+        screen.feed(before)
+        for cols in (10, 7, 1, 30):
+            screen.resize(cols, 5)
+            with Screen.from_keyframe(screen.keyframe()) as copy:
+                assert copy.dump() == screen.dump()
+        screen.feed(b"tle\x07more")
+        assert "more" in screen.contents().replace("\n", "")
+        assert screen.title == ("title" if before.endswith(b"ti") else "")
+
+
+def test_a_string_with_eight_bit_controls_inside_does_not_stop_anyone_reading(screen: Screen) -> None:
+    for opening in (b"\x1b_\x9d", b"\x1bX\x9b", b"\x1bPq\x9d"):
+        screen.feed(b"\x1bctext" + opening)
+        assert screen.text().startswith("text")
+        with Screen.from_keyframe(screen.keyframe()) as copy:
+            assert copy.at_ground == screen.at_ground
+            screen.feed(b"1;2\x1b\\more")
+            copy.feed(b"1;2\x1b\\more")
+            assert copy.text() == screen.text()
+
+
 def test_modes_tell_what_a_program_turned_on(screen: Screen) -> None:
     screen.feed(b"\x1b[?1;1002;1006;1004;2004h\x1b=\x1b[>1u\x1b[>4;1m\x1b[5 q\x1b[2;4r\x1b[1;31m\x1b]4;1;#010203\x07")
     modes = screen.modes()
