@@ -144,7 +144,7 @@ def _bare(program: Sequence[str], folder: Path) -> float:
         tail = b""
         while _END not in tail:
             data = os.read(fd, limits.READ_BYTES)
-            log.append(TERMINAL, data, int(time.time() * 1e6))
+            log.add(TERMINAL, data, int(time.time() * 1e6))
             tail = tail[-len(_END) :] + data if len(data) < 200 else data[-200:]
         return time.monotonic() - began
     finally:

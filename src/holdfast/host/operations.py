@@ -215,6 +215,7 @@ class Operations:
         hello = {
             "v": frames.VERSION, "token": session.manifest["token"], "role": "operator", **actor, "rights": rights,
             "via": str(request.get("via") or "sdk"), "client": str(request.get("client") or ids.new("")), "attach": attach,
+            "acks": not attach,  # a terminal shows its echo; an ACK would only wake its client twice
         }  # fmt: skip
         sock.sendall(frames.message(frames.HELLO, hello))
         return sock.detach()

@@ -107,7 +107,9 @@ class Screens:
         self._later = concurrent.futures.ThreadPoolExecutor(1, "screen-later", initializer=_lowest_priority)
 
     def heard(self, session: Session, event: Json) -> None:
-        if event.get("event") == "query":
+        if event.get("event") == "linked" and session.kind == "terminal":
+            self._start_following(session)
+        elif event.get("event") == "query":
             task = asyncio.get_running_loop().create_task(self._answer(session, event))
             task.add_done_callback(_log_failure)
         elif event.get("event") == "gone":
@@ -126,11 +128,14 @@ class Screens:
         self._emulators[session.id] = emulator  # newest last
         if emulator.live_from is None and session.link is not None:
             emulator.live_from = session.link.end if live_from is None else live_from
+        self._start_following(session)
+        return emulator
+
+    def _start_following(self, session: Session) -> None:
         if session.link is not None and session.id not in self._followers:
-            task = asyncio.get_running_loop().create_task(self._follow(session, emulator))
+            task = asyncio.get_running_loop().create_task(self._follow(session))
             task.add_done_callback(_log_failure)
             self._followers[session.id] = task
-        return emulator
 
     async def _advance(self, session: Session, emulator: Emulator, to: int) -> None:
         loop = asyncio.get_running_loop()
@@ -147,13 +152,16 @@ class Screens:
             except HoldfastError as e:
                 log.info("no reply to %s: %s", session.name, e)
 
-    async def _follow(self, session: Session, emulator: Emulator) -> None:
-        """Keep the lag small while output flows, on the spare time of the machine."""
+    async def _follow(self, session: Session) -> None:
+        """Keep the lag small while output flows, on the spare time of the machine. A quiet session needs none."""
         loop = asyncio.get_running_loop()
         while session.link is not None:
-            end = await session.link.grown(emulator.offset + limits.EMULATOR_STRIDE_BYTES)
+            emulator = self._emulators.get(session.id)
+            seen = emulator.offset if emulator is not None else session.reader.bounds()[0]
+            end = await session.link.grown(seen + limits.EMULATOR_STRIDE_BYTES)
             if end < 0:
                 return
+            emulator = self._emulator(session)
             while emulator.offset + limits.EMULATOR_STRIDE_BYTES < end:
                 before = emulator.offset
                 replies = await loop.run_in_executor(
@@ -182,7 +190,6 @@ class Screens:
             task.cancel()
 
     def _evict(self, session_id: str) -> None:
-        self._unfollow(session_id)
         emulator = self._emulators.pop(session_id, None)
         if emulator is not None:
             with emulator.lock:
@@ -196,6 +203,8 @@ class Screens:
             emulator.close()
 
     def close(self) -> None:
+        for session_id in list(self._followers):
+            self._unfollow(session_id)
         for session_id in list(self._emulators):
             self._evict(session_id)
         self._now.shutdown(wait=False, cancel_futures=True)

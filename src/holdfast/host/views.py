@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from typing import Any
@@ -15,6 +16,7 @@ from .screens import Screens
 from .session import Session
 
 Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
 
 
 def exit_view(record: Json | None) -> Json | None:
@@ -70,6 +72,17 @@ def _dead(session: Session, view: Json, full: bool) -> Json:
     return view
 
 
+def _silent(session: Session, view: Json, full: bool) -> Json:
+    """A keeper that is there and does not answer: its session lives, and no more is known."""
+    view["activity"] = {
+        "kind": "unknown", "confidence": "certain",
+        "evidence": "its keeper is alive and does not answer (stopped, or starved)", "prompt": None,
+    }  # fmt: skip
+    start, end = session.reader.bounds()
+    view["output"] = {"start": start, "end": end, "durable": start}
+    return view | ({"processes": [], "connections": [], "files": []} if full else {})
+
+
 def survivors_of(session: Session) -> list[int]:
     """Processes of a session without a keeper, by the mark in their environment."""
     home = os.path.dirname(os.path.dirname(session.folder.path))
@@ -121,27 +134,14 @@ async def view(
 ) -> Json:
     """The object as `status` (full) or `ls` gives it."""
     if session.link is None:
-        out = base(session, host_id)
-        if session.unresponsive:
-            out["activity"] = {
-                "kind": "unknown", "confidence": "certain",
-                "evidence": "its keeper is alive and does not answer (stopped, or starved)", "prompt": None,
-            }  # fmt: skip
-            start, end = session.reader.bounds()
-            out["output"] = {"start": start, "end": end, "durable": start}
-            return out | ({"processes": [], "connections": [], "files": []} if full else {})
-        return _dead(session, out, full)
+        empty = base(session, host_id)
+        return _silent(session, empty, full) if session.unresponsive else _dead(session, empty, full)
     try:
         sample, activity = await observe(session, screens, members=members)
-    except HoldfastError:
-        if session.link is not None:
-            session.unresponsive = True
-            link, session.link = session.link, None
-            try:
-                return await view(session, host_id, screens, full=full)
-            finally:
-                session.link, session.unresponsive = link, False
-        return _dead(session, base(session, host_id), full)
+    except HoldfastError as e:
+        log.warning("%s could not be observed: %s", session.name, e.line())
+        empty = base(session, host_id)
+        return _silent(session, empty, full) if session.live else _dead(session, empty, full)
     out = base(session, host_id)
     members = sample["members"]
     facts = sample.get("facts")

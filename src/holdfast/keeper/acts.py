@@ -65,6 +65,7 @@ def _hello(keeper: Keeper, channel: Channel, hello: Json) -> None:
     channel.client = str(hello.get("client") or channel.key)
     channel.via = str(hello.get("via") or "")
     channel.attach = bool(hello.get("attach"))
+    channel.acks = bool(hello.get("acks", True))
     channel.since = time.time()
     welcome = {"v": frames.VERSION, "keeper": os.getpid(), **status(keeper)}
     keeper.send(channel, frames.message(frames.WELCOME, welcome))
@@ -139,7 +140,8 @@ def _input_frame(keeper: Keeper, channel: Channel, payload: bytes) -> None:
         return
     _remember(keeper, channel.client, seq)
     channel.paused = keeper.input.full
-    keeper.send(channel, frames.pair_frame(frames.ACK, seq, keeper.controls.epoch))
+    if channel.acks:
+        keeper.send(channel, frames.pair_frame(frames.ACK, seq, keeper.controls.epoch))
 
 
 def _remember(keeper: Keeper, client: str, seq: int) -> None:
@@ -258,7 +260,6 @@ def _op_sample(
     else:  # the host may have walked for all its sessions at once
         members = request["members"] if isinstance(request.get("members"), list) else keeper.own_tree()
         answer["members"] = members
-        keeper.gather(members)
     if keeper.program.master >= 0:
         answer["facts"] = facts.sample(keeper.program.master, keeper.program.tty, members)
     return answer

@@ -21,7 +21,7 @@ class Channel:
     """State of one client's connection; the keeper's loop drives it."""
 
     __slots__ = (
-        "actor", "at", "attach", "client", "decoder", "fd", "host", "key", "muted", "outbox", "paused",
+        "acks", "actor", "at", "attach", "client", "decoder", "fd", "host", "key", "muted", "outbox", "paused",
         "rights", "since", "size", "sock", "to", "via", "want_write", "watch",
     )  # fmt: skip
 
@@ -32,6 +32,7 @@ class Channel:
         self.decoder = frames.Decoder()
         self.actor: Actor | None = None  # unknown until HELLO
         self.host = self.attach = False
+        self.acks = True
         self.rights: frozenset[str] = frozenset()
         self.client = self.via = ""
         self.since = 0.0

@@ -41,6 +41,10 @@ class InputQueue:
 
     def _check_line(self, data: bytes) -> None:
         """In canonical mode the kernel drops what exceeds its line buffer; refuse it instead."""
+        last = max(data.rfind(b"\n"), data.rfind(b"\r"))
+        if len(data) + self._line <= CANONICAL_LINE_MAX:  # fits whatever the mode: nothing to ask the kernel
+            self._line = len(data) - last - 1 if last >= 0 else self._line + len(data)
+            return
         mode = termios.tcgetattr(self._program.master)
         if not mode[3] & termios.ICANON:
             self._line = 0

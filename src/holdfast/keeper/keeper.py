@@ -21,11 +21,11 @@ from ..log.writer import OutputLog
 from ..model import limits
 from ..model.controls import Controls
 from ..model.home import SessionFolder
-from ..system import kernel, tree
+from ..system import cgroup, kernel, tree
 from ..system.files import read_json, write_json
 from ..term.queries import MAYBE_QUERY
 from ..wire import frames
-from . import acts, cgroup
+from . import acts
 from .channel import Channel
 from .inbox import InputQueue
 from .program import Program
@@ -72,7 +72,7 @@ class Keeper:
         self.next_key = 0
         self.done = False
         self._sync_due = 0.0
-        self._syncing = self._gathered = False
+        self._syncing = self._write_blocked = False
         self._sync_read, self._sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll = select.epoll()
@@ -93,24 +93,12 @@ class Keeper:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)  # a session ends by its program, by stop, or by KILL
-        if self.leaves:
-            _thread.start_new_thread(self._join_cgroup, ())
         self._reap()  # the program may have ended before the handler was there
         while not self.done:
             for fd, events in self.poll.poll(self._timeout()):
                 self._dispatch(fd, events)
             self._timers()
         self._finish()
-
-    def _join_cgroup(self) -> None:
-        """Move the program into its leaf, beside the loop: the kernel takes ten milliseconds over it."""
-        cgroup.join(self.leaves, [self.program.pid])
-
-    def gather(self, members: list[int]) -> None:
-        """What the program forked before it was moved follows at the first look at its tree."""
-        if self.leaves and not self._gathered:
-            self._gathered = True
-            _thread.start_new_thread(cgroup.join, (self.leaves, members))
 
     def _timeout(self) -> float | None:
         due = [t for t in (self._sync_due, self.stopping.due if self.stopping else 0.0) if t]
@@ -184,13 +172,14 @@ class Keeper:
         offset = self.log.end
         now = time.time()
         self.output_at = now
-        self.log.append(kind, data, int(now * 1e6))
+        self.log.append(data)
         for channel in list(self.channels.values()):
             if channel.follows(offset):
                 self._guarded(channel, channel.send_chunk, offset, kind, data)
             elif 0 <= channel.watch < self.log.end:
                 channel.watch = -1
                 self._guarded(channel, channel.send, frames.u64_frame(frames.GREW, self.log.end))
+        self.log.describe(kind, offset, data, int(now * 1e6))  # after the clients: an echo need not wait for it
         if not self._sync_due and not self._syncing:
             self._sync_due = time.monotonic() + limits.SYNC_DELAY_S
         if kind == TERMINAL:
@@ -341,21 +330,24 @@ class Keeper:
 
     def flush_input(self) -> None:
         blocked = self.input.flush()
-        fd = self.program.master if self.program.master >= 0 else self.program.stdin
-        if fd < 0:
-            return
-        if self.program.master >= 0:
-            self.poll.modify(fd, select.EPOLLIN | (select.EPOLLOUT if blocked else 0))
-        else:
-            try:
-                self.poll.register(fd, select.EPOLLOUT) if blocked else self.poll.unregister(fd)
-            except (FileExistsError, FileNotFoundError):
-                pass
+        if blocked != self._write_blocked:
+            self._write_blocked = blocked
+            self._watch_input(blocked)
         if not self.input.full:
             for channel in list(self.channels.values()):
                 if channel.paused:
                     channel.paused = False
                     self._interest(channel)
+
+    def _watch_input(self, blocked: bool) -> None:
+        """Hear when the program's side takes more, while there is more."""
+        if self.program.master >= 0:
+            self.poll.modify(self.program.master, select.EPOLLIN | (select.EPOLLOUT if blocked else 0))
+        elif self.program.stdin >= 0:
+            if blocked:
+                self.poll.register(self.program.stdin, select.EPOLLOUT)
+            else:
+                self.poll.unregister(self.program.stdin)
 
     def flush_unread(self) -> int:
         """Throw away what was typed and not read yet (a takeover); how many bytes that was, as far as is known."""

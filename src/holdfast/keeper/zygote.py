@@ -15,10 +15,10 @@ import sys
 import time
 
 from ..model.home import SessionFolder
-from ..system import kernel
+from ..system import cgroup, kernel
 from ..system.files import read_json, write_json
 from ..wire import frames
-from . import cgroup, program
+from . import program
 from .keeper import Keeper
 
 _MESSAGE_MAX = 8192  # a path

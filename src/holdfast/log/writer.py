@@ -72,19 +72,28 @@ class OutputLog:
             except FileNotFoundError:
                 pass
 
-    def append(self, kind: int, data: bytes, now_us: int) -> None:
-        """Add output of one stream. Never raises for want of space."""
+    def append(self, data: bytes) -> None:
+        """Add output at the end. Never raises for want of space. `describe` follows, before the next append."""
         if self._out < 0 or self.end - self._starts[-1] >= self._segment_bytes:
             if not self._try(self._open_segment):
                 self._lose(len(data))
                 return
         written = self._write(data)
-        if written:
-            self._index(kind, data if written == len(data) else data[:written], now_us)
-            self.end += written
-            self._kept += written
+        self.end += written
+        self._kept += written
         if written < len(data):
             self._lose(len(data) - written)
+
+    def describe(self, kind: int, offset: int, data: bytes, now_us: int) -> None:
+        """Index what was appended at `offset`: its stream, its time, its checksum."""
+        if self._idx >= 0:
+            self._index(kind, offset, data, now_us)
+
+    def add(self, kind: int, data: bytes, now_us: int) -> None:
+        """Both at once."""
+        offset = self.end
+        self.append(data)
+        self.describe(kind, offset, data, now_us)
 
     def _write(self, data: bytes) -> int:
         done = 0
@@ -97,11 +106,11 @@ class OutputLog:
                 self._drop_oldest()
         return done
 
-    def _index(self, kind: int, data: bytes, now_us: int) -> None:
+    def _index(self, kind: int, offset: int, data: bytes, now_us: int) -> None:
         """One record per stretch: the newest is rewritten in place while output keeps coming within 10 ms."""
         if (
             kind == self._kind
-            and self._offset + self._length == self.end
+            and self._offset + self._length == offset
             and now_us - self._time_us < COALESCE_US
             and self._length + len(data) <= RECORD_BYTES_MAX
         ):
@@ -112,7 +121,7 @@ class OutputLog:
         at = 0
         while at < len(data):
             piece = data[at : at + RECORD_BYTES_MAX] if len(data) > RECORD_BYTES_MAX else data
-            self._offset, self._length, self._crc = self.end + at, len(piece), zlib.crc32(piece)
+            self._offset, self._length, self._crc = offset + at, len(piece), zlib.crc32(piece)
             self._time_us, self._kind = now_us, kind
             self._put(self._count)
             self._count += 1

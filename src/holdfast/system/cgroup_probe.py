@@ -15,7 +15,7 @@ _ANSWER_S = 10.0  # an interpreter's start on a loaded machine, not a wait for a
 _PROGRAM = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from holdfast.keeper import cgroup
+from . import cgroup
 for name, pids, memory in (("pids", 1000, 0), ("memory", 0, 1 << 30)):
     leaves = cgroup.make_leaf(f"holdfast-probe-{os.getpid()}", pids, memory)
     cgroup.remove(leaves)

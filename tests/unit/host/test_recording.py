@@ -33,10 +33,10 @@ def told(page: dict[str, Any]) -> list[tuple[float, str, object]]:
 def test_output_sizes_and_streams_come_with_their_times(tmp_path: Path) -> None:
     out = log(tmp_path)
     out.resized(80, 24, 10 * SECOND)
-    out.append(0, b"one", 11 * SECOND)
+    out.add(0, b"one", 11 * SECOND)
     out.resized(100, 30, 12 * SECOND)
-    out.append(1, b"two", 13 * SECOND)
-    out.append(2, b"three", 14 * SECOND)
+    out.add(1, b"two", 13 * SECOND)
+    out.add(2, b"three", 14 * SECOND)
     out.close()
     page = recording(session(tmp_path), None)
     assert page["next"] is None
@@ -50,7 +50,7 @@ def test_pages_put_together_are_the_whole_and_no_size_is_lost(tmp_path: Path, se
     out = log(tmp_path, segment_bytes)
     for n in range(20):
         out.resized(80 + n, 24, n * SECOND)
-        out.append(0, b"%03d" % n, n * SECOND + 1)
+        out.add(0, b"%03d" % n, n * SECOND + 1)
     out.close()
     found, at, pages = [], None, 0
     while True:
@@ -70,7 +70,7 @@ def test_pages_put_together_are_the_whole_and_no_size_is_lost(tmp_path: Path, se
 def test_what_is_gone_is_a_gap(tmp_path: Path) -> None:
     out = log(tmp_path, 4)
     for n in range(4):
-        out.append(0, b"%04d" % n, n * SECOND + 1)
+        out.add(0, b"%04d" % n, n * SECOND + 1)
     out.close()
     os.unlink(tmp_path / "out" / f"{4:020d}.out")
     assert [code for _, code, _ in told(recording(session(tmp_path), None))] == ["o", "gap", "o", "o"]

@@ -27,7 +27,7 @@ def test_every_byte_comes_back_at_its_offset_across_segments(tmp_path: Path) -> 
     source = b""
     for n in range(300):
         chunk = rng.randbytes(rng.randrange(1, 200))
-        log.append(TERMINAL, chunk, n * 3000)
+        log.add(TERMINAL, chunk, n * 3000)
         source += chunk
     assert log.end == len(source)
     assert text(tmp_path) == source
@@ -40,7 +40,7 @@ def test_every_byte_comes_back_at_its_offset_across_segments(tmp_path: Path) -> 
 def test_a_pruned_range_is_one_explicit_gap(tmp_path: Path) -> None:
     log = OutputLog(str(tmp_path), 0, segment_bytes=100, retain_bytes=300)
     for n in range(20):
-        log.append(TERMINAL, bytes([65 + n]) * 50, n * 20_000)
+        log.add(TERMINAL, bytes([65 + n]) * 50, n * 20_000)
     assert log.start > 0
     assert gaps(tmp_path, 0, log.end) == [(0, log.start)]
     assert len(text(tmp_path)) == log.end - log.start
@@ -48,9 +48,9 @@ def test_a_pruned_range_is_one_explicit_gap(tmp_path: Path) -> None:
 
 def test_streams_keep_their_order_and_their_names(tmp_path: Path) -> None:
     log = OutputLog(str(tmp_path), 0, segment_bytes=1 << 20, retain_bytes=1 << 21)
-    log.append(STDOUT, b"out", 0)
-    log.append(STDERR, b"err", 1)
-    log.append(STDOUT, b"more", 2)
+    log.add(STDOUT, b"out", 0)
+    log.add(STDERR, b"err", 1)
+    log.add(STDOUT, b"more", 2)
     found = [(p.stream, p.data) for p in LogReader(str(tmp_path)).pieces(0, log.end)]
     assert found == [(STDOUT, b"out"), (STDERR, b"err"), (STDOUT, b"more")]
 
@@ -58,7 +58,7 @@ def test_streams_keep_their_order_and_their_names(tmp_path: Path) -> None:
 def test_a_flipped_bit_costs_one_record_and_is_told(tmp_path: Path) -> None:
     log = OutputLog(str(tmp_path), 0, segment_bytes=1 << 20, retain_bytes=1 << 21)
     for n in range(5):
-        log.append(TERMINAL, bytes([97 + n]) * 10, n * 20_000)
+        log.add(TERMINAL, bytes([97 + n]) * 10, n * 20_000)
     log.close()
     path = next(tmp_path.glob("*.out"))
     data = bytearray(path.read_bytes())
@@ -71,7 +71,7 @@ def test_a_flipped_bit_costs_one_record_and_is_told(tmp_path: Path) -> None:
 def test_a_missing_segment_in_the_middle_is_a_gap_and_the_rest_is_served(tmp_path: Path) -> None:
     log = OutputLog(str(tmp_path), 0, segment_bytes=10, retain_bytes=1 << 20)
     for n in range(5):
-        log.append(TERMINAL, bytes([97 + n]) * 10, n * 20_000)
+        log.add(TERMINAL, bytes([97 + n]) * 10, n * 20_000)
     for path in tmp_path.glob(f"{20:020d}.*"):
         path.unlink()
     assert gaps(tmp_path, 0, 50) == [(20, 30)]
@@ -80,7 +80,7 @@ def test_a_missing_segment_in_the_middle_is_a_gap_and_the_rest_is_served(tmp_pat
 
 def test_a_log_without_its_index_is_still_readable(tmp_path: Path) -> None:
     log = OutputLog(str(tmp_path), 0, segment_bytes=1 << 20, retain_bytes=1 << 21)
-    log.append(TERMINAL, b"hello", 0)
+    log.add(TERMINAL, b"hello", 0)
     log.close()
     next(tmp_path.glob("*.idx")).unlink()
     assert text(tmp_path) == b"hello"
@@ -88,29 +88,29 @@ def test_a_log_without_its_index_is_still_readable(tmp_path: Path) -> None:
 
 def test_a_next_generation_goes_on_at_the_end(tmp_path: Path) -> None:
     log = OutputLog(str(tmp_path), 0, segment_bytes=1 << 20, retain_bytes=1 << 21)
-    log.append(TERMINAL, b"one", 0)
+    log.add(TERMINAL, b"one", 0)
     log.close()
     again = OutputLog(str(tmp_path), end_on_disk(str(tmp_path)), 1 << 20, 1 << 21)
-    again.append(TERMINAL, b"two", 50_000)
+    again.add(TERMINAL, b"two", 50_000)
     assert again.end == 6
     assert text(tmp_path) == b"onetwo"
 
 
 def test_offsets_jump_over_a_power_cut_as_a_gap(tmp_path: Path) -> None:
     log = OutputLog(str(tmp_path), 0, segment_bytes=1 << 20, retain_bytes=1 << 21)
-    log.append(TERMINAL, b"one", 0)
+    log.add(TERMINAL, b"one", 0)
     log.close()
     again = OutputLog(str(tmp_path), 1 << 32, 1 << 20, 1 << 21)
-    again.append(TERMINAL, b"two", 50_000)
+    again.add(TERMINAL, b"two", 50_000)
     assert gaps(tmp_path, 0, again.end) == [(3, 1 << 32)]
 
 
 def test_resizes_are_remembered_at_their_offset(tmp_path: Path) -> None:
     log = OutputLog(str(tmp_path), 0, segment_bytes=1 << 20, retain_bytes=1 << 21)
     log.resized(80, 24, 0)
-    log.append(TERMINAL, b"abc", 1)
+    log.add(TERMINAL, b"abc", 1)
     log.resized(100, 30, 2)
-    log.append(TERMINAL, b"def", 3)
+    log.add(TERMINAL, b"def", 3)
     found = [(p.offset, p.size, p.data) for p in LogReader(str(tmp_path)).pieces(0, 6, resizes=True)]
     assert found == [(0, (80, 24), b""), (0, None, b"abc"), (3, (100, 30), b""), (3, None, b"def")]
 
@@ -118,7 +118,7 @@ def test_resizes_are_remembered_at_their_offset(tmp_path: Path) -> None:
 def test_output_of_a_time_is_found_by_that_time(tmp_path: Path) -> None:
     log = OutputLog(str(tmp_path), 0, segment_bytes=10, retain_bytes=1 << 20)
     for n in range(5):
-        log.append(TERMINAL, b"0123456789", n * 1_000_000)
+        log.add(TERMINAL, b"0123456789", n * 1_000_000)
     reader = LogReader(str(tmp_path))
     assert reader.offset_at(0) == 0
     assert reader.offset_at(2_500_000) == 30
@@ -139,7 +139,7 @@ def test_a_full_disk_drops_the_oldest_output_and_never_raises(tmp_path: Path) ->
     try:
         log = OutputLog(str(mount / "out"), 0, segment_bytes=32 << 10, retain_bytes=10 << 20)
         for n in range(100):
-            log.append(TERMINAL, b"x" * 8192, n * 20_000)
+            log.add(TERMINAL, b"x" * 8192, n * 20_000)
         assert log.end == 100 * 8192
         read = text(mount / "out", log.start)
         lost = sum(b - a for a, b in gaps(mount / "out", log.start, log.end))

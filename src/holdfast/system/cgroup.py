@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from .tree import descendants
+
 ROOT = "/sys/fs/cgroup"
 
 
@@ -73,6 +75,12 @@ def _make_v2_leaf(own: str, name: str, pids_max: int, memory_max: int) -> list[s
         remove([leaf])
         return []
     return [leaf]
+
+
+def join_tree(leaves: list[str], pid: int) -> None:
+    """Move a program that was just started, and what it forked before it was moved."""
+    join(leaves, [pid])
+    join(leaves, [row[0] for row in descendants(pid)])
 
 
 def join(leaves: list[str], pids: list[int]) -> None:
