@@ -97,7 +97,7 @@ def _result(rates: dict[str, list[float]], size: int, columns: int) -> Result:
             Target("ours ÷ bare reader", ratios["bare reader"], 0.75, "higher"),
         ),
         notes=(
-            f"{size / 1e6:.0f} MB from a file in memory through `cat`, {len(rates['ours'])} rounds, each way in turn",
+            f"{size / 1e6:.0f} MB of cached file through `cat`, {len(rates['ours'])} rounds, each way in turn",
             "ours, tmux and dtach: from the first byte to the last line in the attached client's terminal",
             "bare reader: `os.read` of the program's PTY into the same log with its index, no client",
             *(f"{name}: {spread(values)}" for name, values in rates.items()),

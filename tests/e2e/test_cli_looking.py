@@ -140,6 +140,9 @@ def test_top_in_a_pipe_is_one_table(hold: HomeForTests) -> None:
     assert [row[0] for row in rows] == ["busy"]
     assert int(rows[0][3]) >= 0
     assert rows[0][4].endswith("MB")
+    (busy,) = hold("top", "--json").json
+    assert busy["cpu_percent"] >= 0
+    assert [p["name"] for p in busy["processes"]] == ["sh"]
 
 
 def test_top_redraws_until_q_and_gives_the_terminal_back(hold: HomeForTests) -> None:

@@ -2,6 +2,7 @@
 
   hold top
   hold top --once                one table, then exit
+  hold top --json                the same as a document
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import time
 
 from ..client.sync import Host
-from . import ls, output
+from . import arguments, ls, output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,19 +33,22 @@ _ENTER = b"\x1b[?1049h\x1b[?25l\x1b[?7l"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="one table, then exit")
+    arguments.json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     host = Host()
     before = usage(observe(host))
-    if not args.once and sys.stdin.isatty() and sys.stdout.isatty():
+    if not (args.once or args.json) and sys.stdin.isatty() and sys.stdout.isatty():
         return _live(host, before)
     time.sleep(_FIRST_S)
     sessions = observe(host)
-    if not sessions:
+    if args.json:
+        output.print_json([{**s, "cpu_percent": percent(s, before)} for s in sessions])
+    elif not sessions:
         output.note("no sessions; start one: hold run")
-        return 0
-    output.table(_HEADERS, rows(sessions, before, time.time()), styles(sessions))
+    else:
+        output.table(_HEADERS, rows(sessions, before, time.time()), styles(sessions))
     return 0
 
 
@@ -97,17 +101,17 @@ def usage(sessions: list[Json]) -> Usage:
     }
 
 
-def percent(s: Json, before: Usage) -> str:
+def percent(s: Json, before: Usage) -> float | None:
     """CPU since the last look, of one core: above 100 where several are busy. By process, because one that ended
     takes its seconds along."""
     if s["id"] not in before or s["state"] != "live":
-        return "-"
+        return None
     at, spent = before[s["id"]]
     seconds = _moment(s["observed_at"]) - at
     if seconds <= 0:
-        return "-"
-    used = sum(max(0.0, p["cpu_s"] - spent.get(p["pid"], 0.0)) for p in s.get("processes", []))
-    return f"{used / seconds * 100:.0f}"
+        return None
+    used: float = sum(max(0.0, p["cpu_s"] - spent.get(p["pid"], 0.0)) for p in s.get("processes", []))
+    return round(used / seconds * 100, 1)
 
 
 def _moment(rfc3339: str) -> float:
@@ -120,9 +124,11 @@ def rows(sessions: list[Json], before: Usage, now: float) -> list[tuple[object, 
     out: list[tuple[object, ...]] = []
     for s in sessions:
         processes = s.get("processes", [])
+        cpu = percent(s, before)
         waiting = s["activity"]["prompt"] if s["activity"]["kind"].startswith("waiting") else None
         out.append((
-            s["name"], ls.state(s), ls.doing(s), percent(s, before), output.size(sum(p["rss"] for p in processes)),
+            s["name"], ls.state(s), ls.doing(s), "-" if cpu is None else f"{cpu:.0f}",
+            output.size(sum(p["rss"] for p in processes)),
             len(processes), ",".join(str(p["port"]) for p in s["ports"]) or "-", s["attached_count"] or "-",
             output.age(s["created_at"], now), f"> {waiting}" if waiting else " ".join(s["command"])[:200],
         ))  # fmt: skip

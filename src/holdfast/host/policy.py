@@ -80,9 +80,7 @@ class Policies:
         self._cancel(session, what)
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[session.id, what] = task
-        task.add_done_callback(
-            lambda t: None if t.cancelled() else t.exception() and log.error("%r", t.exception())
-        )
+        task.add_done_callback(_log_failure)
 
     def _cancel(self, session: Session, what: str) -> None:
         task = self._tasks.pop((session.id, what), None)

@@ -25,9 +25,9 @@ def session(at: int, cpu: dict[int, float], **more: Any) -> dict[str, Any]:
 
 def test_cpu_is_what_the_processes_that_are_there_used_since_the_last_look() -> None:
     before = top.usage([session(10, {1: 5.0, 2: 100.0})])
-    assert top.percent(session(12, {1: 6.0, 3: 0.5}), before) == "75"  # 2 ended, 3 is new
-    assert top.percent(session(10, {1: 6.0}), before) == "-"
-    assert top.percent(session(12, {1: 6.0}), {}) == "-"
+    assert top.percent(session(12, {1: 6.0, 3: 0.5}), before) == 75  # 2 ended, 3 is new
+    assert top.percent(session(10, {1: 6.0}), before) is None
+    assert top.percent(session(12, {1: 6.0}), {}) is None
 
 
 def test_a_frame_fits_its_window_and_says_what_it_left_out() -> None:

@@ -194,7 +194,7 @@ class Execs:
                 pass
             if session.exit is not None and session.exit.get("known"):
                 self._scan(command)
-                if command.running and session.exit is not None:
+                if command.running:
                     self._shell_ended(command)
                 return
             if link.end > before:
