@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
-_READ_BYTES = 1 << 18
+_READ_BYTES = 1 << 16  # a larger buffer is mapped and unmapped at every read
 _TYPED_BYTES = 16384
 _FOLLOWED = ("SSH_AUTH_SOCK", "DISPLAY")  # what the session's stable links follow
 

@@ -73,10 +73,12 @@ def age(rfc3339: str | None, now: float) -> str:
     """How long ago, in two units at most: 3s, 12m, 4h 5m, 2d 3h."""
     if not rfc3339:
         return "-"
-    from datetime import datetime
+    import time  # and not datetime, which would cost every `ls` three milliseconds
 
-    seconds = max(0, int(now - datetime.fromisoformat(rfc3339.replace("Z", "+00:00")).timestamp()))
-    return span(seconds)
+    numbers = [int(rfc3339[a:b]) for a, b in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19))]
+    year, month, day, hour, minute, second = numbers
+    then = time.mktime((year, month, day, hour, minute, second, 0, 0, 0)) - time.timezone  # the wire's times are UTC
+    return span(max(0, int(now - then)))
 
 
 def span(seconds: int) -> str:

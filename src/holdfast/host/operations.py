@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _RIGHTS = ["view", "type", "resize", "signal", "stop"]
+_DIAL_TRIES, _DIAL_PAUSE_S = 200, 0.01  # a keeper that closed its door has told us why within two seconds
+_RESTORED_LINES = 1000  # history drawn on attach: half of what a session keeps drawn, for half of the time
 _STOP_EXTRA_S = 15.0  # past the grace time, for KILL to empty a large tree
 _VIEWS_AT_ONCE = 32  # keepers asked in parallel by `ls`
 
@@ -200,18 +202,25 @@ class Operations:
         if session.link is None and session.unresponsive:
             await self.registry.connect(session)
         about = {"session": session.id, "name": session.name, "state": session.state, "kind": session.kind}
-        if session.link is None:
-            return Reply({"ok": {**about, "exit": session.exit}}, ended.serve(session))
-        return Reply({"ok": about}, self._channel(session, request, actor, attach=False))
+        fd = await self._dial(session, request, actor, attach=False)
+        if fd is None:
+            return Reply({"ok": {**about, "state": session.state, "exit": session.exit}}, ended.serve(session))
+        return Reply({"ok": about}, fd)
+
+    async def _dial(self, session: Session, request: Json, actor: Json, *, attach: bool) -> int | None:
+        """A channel to the keeper, or None when it has ended; it may be ending this very moment."""
+        for _ in range(_DIAL_TRIES):
+            if session.link is None:
+                return None
+            try:
+                return self._channel(session, request, actor, attach=attach)
+            except OSError:
+                await asyncio.sleep(_DIAL_PAUSE_S)
+        raise HoldfastError("failed", f"{session.name} does not answer", "try again")
 
     def _channel(self, session: Session, request: Json, actor: Json, *, attach: bool) -> int:
         rights = ["view"] if request.get("read_only") else _RIGHTS
-        try:
-            sock = dial(session.folder.keeper_socket)
-        except OSError as e:
-            raise HoldfastError(
-                "failed", f"{session.name} does not answer: {e.strerror}", "try again"
-            ) from None
+        sock = dial(session.folder.keeper_socket)
         hello = {
             "v": frames.VERSION, "token": session.manifest["token"], "role": "operator", **actor, "rights": rights,
             "via": str(request.get("via") or "sdk"), "client": str(request.get("client") or ids.new("")), "attach": attach,
@@ -222,17 +231,15 @@ class Operations:
 
     async def op_attach(self, request: Json, actor: Json) -> Reply:
         """What restores the screen, the offset it stands at, and the channel that goes on from there."""
-        session = await self._find(request)
-        if request.get("ended") and not session.live:  # `run` of a program that was quicker than its client
-            about = {"session": session.id, "name": session.name, "kind": session.kind, "offset": 0, "restore": ""}
-            return Reply({"ok": about}, ended.serve(session))
-        session = await self._live(request)
+        session = await (self._find(request) if request.get("ended") else self._live(request))
         if not request.get("read_only"):
             self._follow(session, request)
-        fd = self._channel(session, request, actor, attach=True)
+        fd = await self._dial(session, request, actor, attach=True)
+        if fd is None:
+            return self._too_late(session)
         try:
             end = await self._end(session)
-            about = {
+            about: Json = {
                 "session": session.id, "name": session.name, "kind": session.kind, "offset": end, "restore": "",
                 "size": list(session.size), "controls": views.controls_view(session.controls), "me": actor,
             }  # fmt: skip
@@ -240,11 +247,22 @@ class Operations:
                 emulator = await self.screens.at(session, end)
                 with emulator.lock:
                     about["offset"] = emulator.offset
-                    about["restore"] = base64.b64encode(emulator.screen.restore()).decode()
+                    about["restore"] = base64.b64encode(emulator.screen.restore(_RESTORED_LINES)).decode()
+        except HoldfastError:
+            os.close(fd)
+            if session.live:
+                raise
+            return self._too_late(session)
         except BaseException:
             os.close(fd)
             raise
         return Reply({"ok": about}, fd)
+
+    @staticmethod
+    def _too_late(session: Session) -> Reply:
+        """A program was quicker than the client that wants to see it: here is all that it said."""
+        about = {"session": session.id, "name": session.name, "kind": session.kind, "offset": 0, "restore": ""}
+        return Reply({"ok": about}, ended.serve(session))
 
     def _follow(self, session: Session, request: Json) -> None:
         """The latest controller's agent and display become the session's."""

@@ -13,6 +13,7 @@ import concurrent.futures
 import logging
 import os
 import threading
+import time
 from typing import Any
 
 from ..log.reader import LogReader
@@ -27,6 +28,8 @@ log = logging.getLogger("holdfast.host")
 
 _KEYFRAME_EVERY_BYTES = 4 << 20  # a restart replays at most this much, plus what came since
 _KEYFRAME_MAGIC = b"hf1\n"
+_CALM_S = 0.1  # a pause in the output; the emulator uses it to catch up
+_LAG_BYTES_MAX = 32 << 20  # some 200 ms of emulation
 _SCROLLBACK_LINES = 2000  # lines a restored terminal can scroll back; the log has the rest
 
 
@@ -162,14 +165,29 @@ class Screens:
             if end < 0:
                 return
             emulator = self._emulator(session)
+            end = await self._calm(session, emulator)
             while emulator.offset + limits.EMULATOR_STRIDE_BYTES < end:
                 before = emulator.offset
-                replies = await loop.run_in_executor(
-                    self._later, emulator.advance, end, limits.EMULATOR_STRIDE_BYTES
-                )
+                replies = await loop.run_in_executor(self._later, emulator.advance, end, limits.EMULATOR_STRIDE_BYTES)
                 await self._reply(session, replies)
                 if emulator.offset == before:
                     break
+
+    async def _calm(self, session: Session, emulator: Emulator) -> int:
+        """Until a flood pauses, or the lag is as much as an attach can catch up with; the log's end then.
+
+        Emulating costs a processor as much as the flood itself: nobody needs it while nobody looks.
+        """
+        while session.link is not None:
+            try:
+                status = await session.link.act("status")
+            except HoldfastError:
+                break
+            end = int(status["output"]["end"])
+            if time.time() - status["output_at"] > _CALM_S or end - emulator.offset > _LAG_BYTES_MAX:
+                return end
+            await asyncio.sleep(_CALM_S)
+        return emulator.offset
 
     async def at(self, session: Session, end: int) -> Emulator:
         """The emulator, having seen everything up to `end`."""

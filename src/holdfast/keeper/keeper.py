@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _QUERY_TAIL = 32  # bytes of the last chunk kept so that a query cut in two is still seen
+_SHORT_READ = 1024  # so little means that the source is drained: asking again would only cost an echo its time
 _CHUNK_MAX = 512 << 10  # joined reads per wake: half a frame
 
 
@@ -151,7 +152,7 @@ class Keeper:
                 break
             chunks.append(data)
             size += len(data)
-            if size >= _CHUNK_MAX:
+            if size >= _CHUNK_MAX or len(data) < _SHORT_READ:
                 break
         if chunks:
             self._deliver(kind, chunks[0] if len(chunks) == 1 else b"".join(chunks)

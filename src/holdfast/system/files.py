@@ -62,3 +62,20 @@ def write_bytes(path: str, data: bytes) -> None:
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as f:
         f.write(data)
     os.replace(temporary, path)
+
+
+def write_new(path: str, data: bytes) -> None:
+    """A file that was not there, in one write: whole, or (a full disk) an error and no file."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(fd)
+
+
+def write_new_json(path: str, value: object) -> None:
+    write_new(path, json.dumps(value, separators=(",", ":")).encode())

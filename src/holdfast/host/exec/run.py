@@ -15,7 +15,7 @@ from typing import Any
 from ...model import ids, limits
 from ...model.activity import SHELLS, Activity
 from ...model.errors import HoldfastError, invalid, not_found
-from ...system.files import read_json, write_bytes, write_json
+from ...system.files import read_json, write_new, write_new_json
 from ..session import Session
 from ..waits import SAMPLE_FIRST_S, SAMPLE_MAX_S
 from .marks import MarkScanner
@@ -27,6 +27,7 @@ Json = dict[str, Any]
 _READY_S = 10.0  # a shell may load its start-up files for so long before its first prompt
 _FREE_S = 0.5  # a command that is just ending gets this long to give the prompt back
 _PROMPT_SEEN = 2  # samples in a row that must find the prompt before an end without marks is believed
+_ANSWER_S = 1.0  # who asks again for a blocked command has usually answered it: it gets this long to go on
 _LOST_LINE_S = 5.0  # the typed line has this long to show its begin mark
 _BLOCKED = ("waiting_for_input", "waiting_for_secret", "full_screen")
 
@@ -42,6 +43,7 @@ class Command:
         self.task: asyncio.Task[None] | None = None
         self.watchers = 0
         self.probing = False
+        self.answered_at, self.blocked_as = 0.0, ""
 
     @property
     def id(self) -> str:
@@ -54,8 +56,13 @@ class Command:
     def path(self, suffix: str) -> str:
         return os.path.join(self.session.folder.execs, self.id + suffix)
 
-    def save(self) -> None:
-        write_json(self.path(".json"), self.record, durable=False)
+    def begin_record(self) -> None:
+        """Intent before effect: a restart finds the command even if this is all that is left of it."""
+        write_new_json(self.path(".json"), self.record)
+
+    def end_record(self) -> None:
+        """A file of its own: replacing one makes the file system wait for the disk."""
+        write_new_json(self.path(".done.json"), self.record)
 
     def update(self, **facts: object) -> None:
         self.record.update(facts)
@@ -69,8 +76,10 @@ class Command:
             state=state, exit_code=exit_code, start=start, end=max(start, end), cwd=cwd, prompt=None,
             duration_ms=int((now - self.record["started_at"]) * 1000), ended_at=now,
         )  # fmt: skip
-        self.save()
-        for suffix in (".sh", ".rec", ".probe", ".probe.rec"):
+        self.end_record()
+
+    def clean(self) -> None:
+        for suffix in (".json", ".sh", ".rec", ".probe", ".probe.rec"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path(suffix))
 
@@ -147,8 +156,8 @@ class Execs:
             shell, token=token, source=source, script=command.path(".sh"), record=command.path(".rec"),
             env=_refreshed(session),
         )  # fmt: skip
-        write_bytes(command.path(".sh"), wrapped.script)
-        command.save()  # intent before effect: a restart finds the command even if it is all that is left
+        write_new(command.path(".sh"), wrapped.script)
+        command.begin_record()
         await session.link.input(wrapped.typed, actor, hold=exec_id)
         self._watch(command)
         self._prune(session)
@@ -172,6 +181,8 @@ class Execs:
             if session.link is not None and not command.running:
                 with contextlib.suppress(HoldfastError):
                     await session.link.act("drop", hold=command.id)
+            if not command.running:
+                command.clean()
 
     async def _until_end(self, command: Command) -> None:
         """Read marks as output grows; sample the kernel only while somebody waits and no mark has come."""
@@ -236,7 +247,6 @@ class Execs:
             for mark in command.scanner.feed(piece.offset, piece.data):
                 if mark.kind == "b" and command.record["start"] is None:
                     command.update(start=mark.end)
-                    command.save()
                 elif mark.kind == "e":
                     self._ended(command, mark.start)
                     return
@@ -273,6 +283,8 @@ class Execs:
         except HoldfastError:
             return 0
         if activity.kind in _BLOCKED:
+            if activity.kind == command.blocked_as and time.monotonic() - command.answered_at < _ANSWER_S:
+                return 0  # perhaps it was answered just now and has not got to it
             command.update(state=activity.kind, prompt=activity.prompt)
             return 0
         if activity.kind != "at_prompt":
@@ -302,7 +314,7 @@ class Execs:
             script=command.path(".probe"),
             record=command.path(".probe.rec"),
         )
-        write_bytes(command.path(".probe"), wrapped.script)
+        write_new(command.path(".probe"), wrapped.script)
         assert session.link is not None
         actor = {"operator": command.record["operator"], "kind": "human", "name": ""}
         await session.link.input(wrapped.typed, actor, hold=command.id)
@@ -321,7 +333,10 @@ class Execs:
         """Until it ends or blocks on a person, or the time is up; the record as it is then."""
         command.watchers += 1
         # Blocked when last seen; whoever asks again has perhaps answered it. The next sample tells.
-        command.update(**({"state": "running"} if command.record["state"] in _BLOCKED else {}))
+        if command.record["state"] in _BLOCKED:
+            command.answered_at, command.blocked_as = time.monotonic(), command.record["state"]
+            command.record["state"] = "running"
+        command.update()
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
@@ -348,7 +363,8 @@ class Execs:
             return command
         record = None
         if _is_exec_id(exec_id):
-            record = read_json(os.path.join(session.folder.execs, exec_id + ".json"))
+            path = os.path.join(session.folder.execs, exec_id)
+            record = read_json(path + ".done.json") or read_json(path + ".json")
         if record is None:
             raise not_found(f"{session.name} has no command {exec_id[:40]!r}", "exec ids come from hold exec --json")
         command = Command(session, record)
@@ -374,7 +390,7 @@ class Execs:
             return []
         out = []
         for name in os.listdir(session.folder.execs):
-            if name.endswith(".json"):
+            if name.endswith(".json") and not name.endswith(".done.json"):
                 command = self.find(session, name[:-5])
                 if command.running:
                     out.append(command)
@@ -391,7 +407,7 @@ class Execs:
             session.state_file.pop("execs_checked", None)
 
     def _prune(self, session: Session) -> None:
-        names = [n for n in os.listdir(session.folder.execs) if n.endswith(".json")]
+        names = [n for n in os.listdir(session.folder.execs) if n.endswith(".done.json")]
         if len(names) <= limits.EXECS_KEPT * 2:  # in batches: one listing and sort per 200 commands
             return
         paths = sorted((os.path.join(session.folder.execs, n) for n in names), key=os.path.getmtime)
