@@ -12,6 +12,7 @@ import base64
 import concurrent.futures
 import logging
 import os
+import re
 import threading
 import time
 from typing import Any
@@ -27,6 +28,7 @@ Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 
 _KEYFRAME_EVERY_BYTES = 4 << 20  # a restart replays at most this much, plus what came since
+_ADDRESSING = re.compile(rb"\x1b\[\d+;\d+[Hf]")
 _KEYFRAME_MAGIC = b"hf1\n"
 _CALM_S = 0.1  # a pause in the output; the emulator uses it to catch up
 _LAG_BYTES_MAX = 32 << 20  # some 200 ms of emulation
@@ -40,6 +42,7 @@ class Emulator:
         self.lock = threading.Lock()
         self.reader = LogReader(session.folder.out)
         self.keyframe_path = session.folder.keyframe
+        self.addressed_at = 0  # the newest output that placed the cursor by row and column
         self.resizes_seen = 0  # changes of size at exactly `offset` that were applied already
         self.screen, self.offset = self._load(session)
         self.kept_at = self.offset
@@ -76,6 +79,8 @@ class Emulator:
                 known = self.resizes_seen = 0
                 if piece.data is not None:
                     answer = self.screen.feed(piece.data)
+                    if _ADDRESSING.search(piece.data):
+                        self.addressed_at = piece.end
                     if self.live_from is not None and piece.offset >= self.live_from:
                         replies += answer
                 self.offset = piece.end

@@ -50,6 +50,15 @@ class Session:
         self.busy_exec: str | None = None
         self.unresponsive = False
         self.starting = False
+        self._front = (0, 0, 0)  # foreground group, the offset before it came, the offset last looked at
+
+    def in_front(self, group: int, end: int) -> int:
+        """The offset before which the foreground job now there had printed nothing, as far as was looked."""
+        known, began, looked = self._front
+        if group != known:
+            began = looked
+        self._front = (group, began, end)
+        return began
 
     async def settled(self) -> None:
         """Until a start under way has succeeded or failed: nobody is told a state that is about to be false."""

@@ -106,16 +106,19 @@ async def judge_sample(session: Session, sample: Json, screens: Screens) -> Acti
     if sample["exit"] is not None or "facts" not in sample:
         return _without_terminal(sample)
     alternate, line = False, None
-    emulator = await screens.near(session, sample["output"]["end"])
+    end = sample["output"]["end"]
+    emulator = await screens.near(session, end)
     with emulator.lock:
         alternate, line = emulator.screen.alternate, emulator.screen.cursor_line()
+    began = session.in_front(sample["facts"]["tty"]["foreground_pgid"], end)
     return judge(
         sample["facts"],
         alternate=alternate,
         last_output_age=age,
         cursor_line=line,
         leader=sample["pid"],
-        exited=False,
+        addressed=emulator.addressed_at > began,
+        listening=frozenset(row["pid"] for row in net.ports(sample.get("members") or [])),
     )
 
 
