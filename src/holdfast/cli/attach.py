@@ -82,6 +82,7 @@ class Attachment:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         try:
             with RawTerminal(reset_sequence() + b"\r\n"):  # what is said afterwards begins on a line of its own
+                self._write(reset_sequence())  # the screen is drawn for a terminal in its normal state
                 # It may end inside an escape sequence that the live bytes finish: one filter for both.
                 self._write(self._filter.strip(base64.b64decode(about["restore"])))
                 return self._loop(wake_read)

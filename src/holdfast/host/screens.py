@@ -74,7 +74,8 @@ class Emulator:
                         continue
                     self.resizes_seen += 1
                     if piece.size != self.screen.size:
-                        self.screen.resize(*piece.size)
+                        report = self.screen.resize(*piece.size)  # where the program asked to be told in-band
+                        replies += report if self.live_from is not None and piece.offset >= self.live_from else b""
                     continue
                 known = self.resizes_seen = 0
                 if piece.data is not None:
