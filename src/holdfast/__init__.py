@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         connect as connect,
     )
     from .model.errors import HoldfastError as HoldfastError
-    from .version import VERSION as __version__
+    from .version import VERSION as __version__  # noqa: N811
 
 _HOME_OF = {
     "connect": "client", "aconnect": "client", "Host": "client", "AsyncHost": "client", "Session": "client",

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.home import HOLD, HomeForTests, alive, read_all, until
 
 SESSIONS = 20
@@ -68,6 +70,7 @@ class Victims:
             process.communicate()
 
 
+@pytest.mark.timeout(600)  # some two hundred interpreters are started: a minute on a quiet machine
 def test_killing_clients_sdk_and_daemon_in_every_order_changes_no_pid_and_no_line(hold: HomeForTests) -> None:
     rng = random.Random(20)
     sessions = [hold.run(sys.executable, "-c", COUNTER, name=f"count-{n}") for n in range(SESSIONS)]

@@ -79,7 +79,7 @@ def test_scrollback_is_restored(hold: HomeForTests) -> None:
 def test_detach_keys_leave_the_session_running_and_the_terminal_as_it_was(hold: HomeForTests) -> None:
     s = hold.run("cat")
     with AttachedTerminal(hold, "attach", s.id) as terminal:
-        before = until(lambda: terminal.mode())
+        before = until(terminal.mode)
         terminal.until(lambda: s.status().attached_count == 1)
         terminal.type(b"\x1c" + b"d")
         assert terminal.wait() == 0

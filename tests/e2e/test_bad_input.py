@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.model.errors import HoldfastError
 from holdfast.wire import requests
 from holdfast.wire.sockets import reachable
 from tests.support.home import HOLD, HomeForTests, read_all, until
@@ -112,13 +113,13 @@ def test_ten_megabytes_of_argument_are_refused_in_one_line(hold: HomeForTests) -
     answer = None
     try:
         hold.host.run(["echo", "x" * (10 << 20)])
-    except Exception as e:
+    except HoldfastError as e:
         answer = e
     assert getattr(answer, "code", None) == "not_executable"
     assert "longer than the kernel takes" in str(answer)
     try:
         hold.host.run(["echo", "x" * (20 << 20)])
-    except Exception as e:
+    except HoldfastError as e:
         answer = e
     assert getattr(answer, "code", None) == "invalid"
     assert hold.host.call("ping")

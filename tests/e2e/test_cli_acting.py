@@ -90,6 +90,7 @@ def test_a_secret_is_asked_for_without_echo_and_sent_with_its_return(hold: HomeF
         assert terminal.wait() == 0
         assert b"hunter2" not in terminal.raw
     s.wait(text="len 7", timeout=30)
+    until(lambda: s.status().state == "exited")  # nothing is written or removed in its folder any more
     assert b"hunter2" not in read_all(s)
     stored = b"".join(p.read_bytes() for p in hold.path.rglob("*") if p.is_file())
     assert b"hunter2" not in stored

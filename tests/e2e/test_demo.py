@@ -87,6 +87,16 @@ def test_a_command_that_fails_breaks_its_promise() -> None:
         stage.hold("status", "nobody")
 
 
+def test_a_terminal_whose_killing_was_interrupted_does_not_stop_the_cleaning_up() -> None:
+    with Stage() as stage:
+        stage.hold("run", "-d", "-n", "left", "--", "sleep", "1000")
+        terminal = stage.terminal("attach", "left")
+        os.kill(terminal.pid, signal.SIGKILL)
+        os.waitpid(terminal.pid, 0)  # as far as an interrupted kill() came
+    assert not os.path.exists(stage.home)
+    assert marked(stage.home) == []
+
+
 def test_a_demo_that_is_terminated_cleans_up(tmp_path: Path) -> None:
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     demo = subprocess.Popen([*HOLD, "demo"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 import pytest
 
+from holdfast.client.sync import Session
 from holdfast.model.errors import HoldfastError
 from holdfast.model.home import Home
 from tests.support.home import HomeForTests, alive, read_all, until, wait_fd
@@ -126,7 +128,7 @@ def test_a_daemon_started_from_inside_a_session_outlives_it(hold: HomeForTests) 
     assert hold.daemon_pid() == about["pid"]
 
 
-def _try(action):  # type: ignore[no-untyped-def]
+def _try(action: Callable[[], Session]) -> Session | None:
     try:
         return action()
     except HoldfastError:

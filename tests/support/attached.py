@@ -11,7 +11,6 @@ import struct
 import termios
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from holdfast.term.screen import Screen
@@ -99,5 +98,5 @@ class AttachedTerminal:
     def __enter__(self) -> AttachedTerminal:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from types import TracebackType
 
 from holdfast.model.home import Home
 from holdfast.wire import frames

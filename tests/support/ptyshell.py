@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import pty
 import secrets
 import select
 import shutil
@@ -78,10 +77,13 @@ class PtyShell:
             **extra,
             **(env or {}),
         }
-        self.pid, self.master = pty.fork()
-        if self.pid == 0:
-            _become(command, folder, environment)
+        self.master, slave = os.openpty()
+        # Before the shell is there: a change of size later makes line editors draw their prompt again.
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become(command, slave, folder, environment)
+        os.close(slave)
         self.wait_prompt(0)
 
     def __enter__(self) -> PtyShell:
@@ -227,8 +229,9 @@ def _start(shell: str, folder: Path, rc: str) -> tuple[list[str], dict[str, str]
             return ["dash", "-i"], {"ENV": str(file)}
 
 
-def _become(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+def _become(command: Sequence[str], slave: int, folder: Path, environment: Mapping[str, str]) -> None:
     try:
+        os.login_tty(slave)
         os.closerange(3, 256)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+
 from ..model.errors import HoldfastError
 
 TYPE_CHECKING = False

@@ -239,8 +239,7 @@ class AsyncSession:
             ranges = [(start, start + head), (end - (max_output - head), end)]
         parts = []
         for a, b in ranges:
-            async for chunk in self.output(a, end=b):
-                parts.append(chunk.data)
+            parts += [chunk.data async for chunk in self.output(a, end=b)]
         raw = b"".join(parts)
         return raw, end - start - len(raw)
 

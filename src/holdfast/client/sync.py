@@ -236,8 +236,7 @@ class Session:
             ranges = [(start, start + head), (end - (max_output - head), end)]
         parts = []
         for a, b in ranges:
-            for chunk in self.output(a, end=b):
-                parts.append(chunk.data)
+            parts += [chunk.data for chunk in self.output(a, end=b)]
         raw = b"".join(parts)
         return raw, end - start - len(raw)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import logging
 import os
@@ -111,7 +112,7 @@ class Daemon:
         self.screens.close()
         self.zygote.stop()
         for path in (registration, self.home.running_file):
-            if os.path.exists(path):
+            with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
     def _clean_roles(self) -> None:

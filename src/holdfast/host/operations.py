@@ -157,9 +157,9 @@ class Operations:
         for session in list(self.registry.sessions.values()):
             if session.link is None:
                 continue
-            for row in net.ports(forest.get(session.link.welcome.result()["keeper"], [])):
-                if wanted is None or row["port"] == wanted:
-                    rows.append({**row, "session": session.id, "session_name": session.name})
+            whose = {"session": session.id, "session_name": session.name}
+            found = net.ports(forest.get(session.link.welcome.result()["keeper"], []))
+            rows += [{**row, **whose} for row in found if wanted in (None, row["port"])]
         return rows
 
     async def op_screen(self, request: Json, actor: Json) -> Json:
@@ -223,7 +223,8 @@ class Operations:
         sock = dial(session.folder.keeper_socket)
         hello = {
             "v": frames.VERSION, "token": session.manifest["token"], "role": "operator", **actor, "rights": rights,
-            "via": str(request.get("via") or "sdk"), "client": str(request.get("client") or ids.new("")), "attach": attach,
+            "via": str(request.get("via") or "sdk"), "client": str(request.get("client") or ids.new("")),
+            "attach": attach,
             "acks": not attach,  # a terminal shows its echo; an ACK would only wake its client twice
         }  # fmt: skip
         sock.sendall(frames.message(frames.HELLO, hello))

@@ -224,7 +224,7 @@ class Registry:
     async def _last_keeper_gone(session: Session) -> None:
         """The former generation's keeper may still serve a slow reader, but not for long."""
         deadline = time.monotonic() + limits.LINGER_S + 1
-        while keeper_alive(session.folder) and time.monotonic() < deadline:
+        while keeper_alive(session.folder) and time.monotonic() < deadline:  # noqa: ASYNC110  (a lock has no event)
             await asyncio.sleep(0.005)
 
     async def restart(self, session: Session, actor: Json) -> None:

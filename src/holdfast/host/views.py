@@ -165,7 +165,8 @@ async def view(
         opened, talking = files.open_files(members), net.connections(members)
         out.update(
             processes=proc.processes(members), connections=talking.connections, files=opened.files,
-            truncated=opened.truncated or talking.truncated, queued_input=sample["queued_input"], dropped=sample["dropped"],
+            truncated=opened.truncated or talking.truncated,
+            queued_input=sample["queued_input"], dropped=sample["dropped"],
             keeper_pid=session.link.welcome.result()["keeper"], cgroup=sample["cgroup"],
         )  # fmt: skip
     out["observed_at"] = rfc3339(time.time())

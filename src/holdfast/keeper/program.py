@@ -121,7 +121,7 @@ def _child(manifest: Json, stdio: tuple[int, ...], terminal: bool, failed: int) 
         _exec(argv, env)
     except OSError as e:
         os.write(failed, f"{e.errno or errno.EIO}:{stage}".encode())
-    except BaseException:
+    except BaseException:  # noqa: BLE001  (whatever it is, the parent is told and exec did not happen)
         os.write(failed, f"{errno.EINVAL}:{stage}".encode())
     os._exit(127)
 

@@ -60,7 +60,7 @@ def _fork_keeper(sock: socket.socket, folder: str, channel_fd: int) -> None:
             os._exit(0)
         sock.close()
         keep(SessionFolder(folder), channel_fd)
-    except BaseException:
+    except BaseException:  # noqa: BLE001  (a forked child must never return into its parent's code)
         import traceback
 
         traceback.print_exc()

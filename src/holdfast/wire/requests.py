@@ -1,4 +1,4 @@
-"""The host protocol: u32 length and a JSON object, one request at a time per connection; a reply may carry descriptors."""
+"""The host protocol: u32 length and a JSON object, one request at a time; a reply may carry a descriptor."""
 
 from __future__ import annotations
 

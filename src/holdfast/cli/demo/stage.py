@@ -117,16 +117,28 @@ class Stage:
     # -- the end
 
     def __exit__(self, *exc: object) -> None:
+        """Each part is tried whatever became of the one before; a second signal does not cut it short."""
+        before = {n: signal.signal(n, signal.SIG_IGN) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        try:
+            for part in (self._close_terminals, self._down, self._sweep):
+                try:
+                    part()
+                except (OSError, subprocess.SubprocessError):
+                    continue  # the next part is the more forceful one
+            shutil.rmtree(self.home, ignore_errors=True)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _close_terminals(self) -> None:
         for terminal in self._terminals:
             terminal.kill()
-        try:
-            subprocess.run(
-                [*HOLD, "down", "--all", "--yes"], env=self.env, timeout=_COMMAND_S, check=False,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-        finally:
-            self._sweep()
-            shutil.rmtree(self.home, ignore_errors=True)
+
+    def _down(self) -> None:
+        subprocess.run(
+            [*HOLD, "down", "--all", "--yes"], env=self.env, timeout=_COMMAND_S, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
 
     def _sweep(self) -> None:
         """Whatever is still there was started by the story, so it is ours to end."""

@@ -44,9 +44,13 @@ class DemoTerminal:
 
     def kill(self) -> None:
         """SIGKILL to the client and the terminal gone under it, in that order; nothing gets to say goodbye."""
-        if self.pid == 0:
+        # Forgotten first: a signal may interrupt us, and a pid that was collected may be somebody else's next time.
+        pid, self.pid = self.pid, 0
+        if pid == 0:
             return
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        try:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass  # it was collected already
         os.close(self._fd)
-        self.pid = 0

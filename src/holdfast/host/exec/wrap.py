@@ -6,8 +6,12 @@ marks, read the record when the second has come, and remove both files.
 
 The typed line clears the line editor first (see `dialect.CLEAR`), which is enough for text that a program left there.
 Where somebody else may have typed since the last prompt it is not: a quote may be open (PS2), a search or a menu under
-way, the cursor in the middle in vi's insert mode. Then write `abandon(shell) + typed`. It is Ctrl-C, so `$?` becomes
-130 and a trap on INT runs; that is why it is not part of every line.
+way, the cursor in the middle in vi's insert mode. Then write `abandon(shell) + typed`, in one piece: bash may show its
+new prompt only when more is typed. It is Ctrl-C, so `$?` becomes 130 and a trap on INT runs; that is why it is not part
+of every line.
+
+Ctrl-C makes the kernel throw away output that was not read yet, and a mark may be among it. So a shell that is back at
+its prompt without a second mark is first asked for its record, and only where there is none for a probe.
 """
 
 from __future__ import annotations
