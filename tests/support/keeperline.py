@@ -54,7 +54,5 @@ class KeeperLine:
     def __enter__(self) -> KeeperLine:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
