@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import os
 import shutil
@@ -35,6 +36,7 @@ class Registry:
         self.sessions: dict[str, Session] = {}
         self._by_request: dict[str, asyncio.Task[Session]] = {}
         self.operator: Json = {}
+        self._later = concurrent.futures.ThreadPoolExecutor(1, "cgroup")  # of its own: nobody's fsync waits behind it
 
     def find(self, wanted: str) -> Session:
         return self.sessions[ids.resolve(wanted, {s.id: s.name for s in self.sessions.values()})]
@@ -212,13 +214,12 @@ class Registry:
             session.starting = False
             session.touch()
 
-    @staticmethod
-    def _join_cgroup(session: Session) -> None:
+    def _join_cgroup(self, session: Session) -> None:
         """Move the program into its leaf on a thread: the kernel takes ten milliseconds over it, nobody waits."""
         welcome = session.link.welcome.result() if session.link is not None else {}
         if welcome.get("cgroup"):
             loop = asyncio.get_running_loop()
-            loop.run_in_executor(None, cgroup.join_tree, welcome["cgroup"], welcome["pid"])
+            loop.run_in_executor(self._later, cgroup.join_tree, welcome["cgroup"], welcome["pid"])
 
     @staticmethod
     async def _last_keeper_gone(session: Session) -> None:
