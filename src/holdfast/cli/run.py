@@ -8,11 +8,11 @@ hold run --pipes -- make          stdout and stderr apart, byte for byte
 from __future__ import annotations
 
 import os
-import re
 import sys
 
 from ..client.sync import Host, Session, start_request
 from ..model.errors import HoldfastError, invalid
+from ..model.recipes import parse_bytes, parse_size
 from . import arguments, output
 from .detach import DEFAULT, parse
 from .terminal import window_size
@@ -21,9 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from typing import Any
-
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "hold run [OPTION…] [--] [CMD ARG…]"
@@ -122,13 +119,6 @@ def code_of(ended: dict[str, Any] | None) -> int:
     return int(ended["code"])
 
 
-def parse_size(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"(\d{1,9})[xX](\d{1,9})", text)
-    if not found:
-        raise invalid(f"{text[:40]!r} is not a size", "write COLSxROWS, for example 80x24")
-    return int(found[1]), int(found[2])
-
-
 def parse_env(pairs: list[str]) -> dict[str, str]:
     out = {}
     for pair in pairs:
@@ -142,8 +132,8 @@ def parse_env(pairs: list[str]) -> dict[str, str]:
 def parse_limits(pairs: list[str]) -> dict[str, int]:
     out = {}
     for pair in pairs:
-        found = re.fullmatch(r"(pids|memory|log)=(\d+)([kKmMgG]?)", pair)
-        if not found:
+        name, _, value = pair.partition("=")
+        if name not in ("pids", "memory", "log") or not value[:1].isdigit():
             raise invalid(f"{pair[:40]!r} is not a limit", "pids=500, memory=512M or log=64M")
-        out[found[1]] = int(found[2]) * _UNITS[found[3].lower()]
+        out[name] = parse_bytes(value)
     return out

@@ -10,6 +10,7 @@ import shutil
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..system.files import read_json, write_json
+from ..system.kernel import lock_held
 from . import archive
 from .down import stop_daemon
 
@@ -85,7 +86,7 @@ def _sessions(home: Home) -> list[str]:
 
 def _refuse_sessions(home: Home, *, force: bool) -> None:
     there = _sessions(home)
-    running = [n for n in there if _held(home.session(n).keeper_lock)]
+    running = [n for n in there if lock_held(home.session(n).keeper_lock)]
     if running:
         # Their keepers write by path: they would go on writing into what was restored.
         raise HoldfastError(
@@ -96,20 +97,6 @@ def _refuse_sessions(home: Home, *, force: bool) -> None:
             "conflict", f"there are {len(there)} sessions in {home.path} already",
             "--force moves that home aside; or restore elsewhere with HOLDFAST_HOME",
         )  # fmt: skip
-
-
-def _held(path: str) -> bool:
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
 
 
 def _settle(home: Home) -> int:

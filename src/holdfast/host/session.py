@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 from typing import Any
 
 from ..log.reader import LogReader
 from ..model.home import SessionFolder
 from ..system.files import read_json, write_json
+from ..system.kernel import lock_held
 from .link import KeeperLink
 
 Json = dict[str, Any]
@@ -18,18 +17,7 @@ UNKNOWN_EXIT: Json = {"code": None, "signal": None, "known": False, "at": None, 
 
 
 def keeper_alive(folder: SessionFolder) -> bool:
-    """Whether a keeper holds the session's lock: the kernel's word, which no crash or reboot can leave wrong."""
-    try:
-        fd = os.open(folder.keeper_lock, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
+    return lock_held(folder.keeper_lock)
 
 
 class Session:

@@ -171,21 +171,3 @@ async def view(
         )  # fmt: skip
     out["observed_at"] = rfc3339(time.time())
     return out
-
-
-def last_lines(session: Session, count: int = 5) -> bytes:
-    """The end of the output, for a report of a death."""
-    start, end = session.reader.bounds()
-    data = b"".join(p.data for p in session.reader.pieces(max(start, end - 4096), end) if p.data)
-    return b"\n".join(data.splitlines()[-count:])
-
-
-def home_usage(path: str) -> int:
-    total = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(folder, name)).st_blocks * 512
-            except OSError:
-                continue
-    return total

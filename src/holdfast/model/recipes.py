@@ -124,7 +124,7 @@ def in_order(recipes: Mapping[str, Recipe], wanted: Sequence[str]) -> list[Recip
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"(\d{1,4})[xX](\d{1,4})", text)
+    found = re.fullmatch(r"(\d{1,9})[xX](\d{1,9})", text)
     if not found:
         raise invalid(f"{text[:40]!r} is not a size", "write COLSxROWS, for example 80x24")
     return int(found[1]), int(found[2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 
 _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
@@ -48,3 +49,18 @@ def registered(folder: str) -> dict[int, int]:
         if pid.isdigit() and started.isdigit():
             roles[int(pid)] = int(started)
     return roles
+
+
+def lock_held(path: str) -> bool:
+    """Whether a living process holds the lock: the kernel's word, which no crash or reboot can leave wrong."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
