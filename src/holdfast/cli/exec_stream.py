@@ -18,34 +18,45 @@ if TYPE_CHECKING:
     from ..client.sync import Host
 
 _READ_BYTES = 1 << 18
+_HELD_MAX = 1 << 20  # bytes held back behind what looks like our end mark
 _MARK = b"\x1b]7733;"  # our own marks follow the output; they are not part of it
 
 
-class _Printer:
-    """Output up to the end mark, with plain line ends unless raw."""
+class Excerpt:
+    """What of a session's output belongs to the command: from its begin mark up to its end mark."""
 
-    def __init__(self, raw: bool) -> None:
+    def __init__(self, start: int, *, raw: bool) -> None:
         self._raw, self._filter, self._held = raw, QueryFilter(), b""
-        self.at = 0
+        self.at = start  # the offset after the last byte given
 
-    def put(self, data: bytes, end: int | None) -> None:
-        """`end` is where the command's output ends, once that is known."""
+    def give(self, data: bytes, end: int | None) -> bytes:
+        """Take the bytes that follow; what of them is to be shown. `end` is the output's end, once it is known."""
+        self.at += len(data)
         data = self._held + data
-        begin = self.at - len(self._held)
         self._held = b""
         if end is not None:
-            data = data[: max(0, end - begin)]
+            data = data[: max(0, end - (self.at - len(data)))]
+            if self.at < end and data.endswith(b"\r"):  # its line feed is in the next chunk
+                data, self._held = data[:-1], b"\r"
         else:
             cut = data.find(_MARK)
+            if cut >= 0 and len(data) - cut > _HELD_MAX:
+                cut = len(data)  # the host would have told of an end by now: a look-alike
             if cut < 0:  # a mark or a CR LF may be cut in two by the chunk's end
                 cut = next((len(data) - n for n in range(min(len(_MARK), len(data)), 0, -1)
                             if _MARK.startswith(data[-n:]) or data[-n:] == b"\r"), len(data))  # fmt: skip
             data, self._held = data[:cut], data[cut:]
-        if not self._raw:
-            data = data.replace(b"\r\n", b"\n")
-        if data:
-            sys.stdout.buffer.write(self._filter.strip(data))
-            sys.stdout.buffer.flush()
+        return self._filter.strip(data if self._raw else data.replace(b"\r\n", b"\n"))
+
+    def skip(self, to: int) -> None:
+        """A gap: the bytes up to `to` are gone."""
+        self.at, self._held = max(self.at, to), b""
+
+
+def _show(data: bytes) -> None:
+    if data:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
 
 
 def follow(
@@ -54,9 +65,8 @@ def follow(
     """Print from the begin mark on until the host says that the command ended, blocks, or the time is up."""
     _, fd = host.call_fd("open", session=session, read_only=True, via="cli")
     stream = socket.socket(fileno=fd)
-    printer, decoder = _Printer(raw), frames.Decoder()
     start = started["start"] if started["start"] is not None else started["end"]
-    printer.at = start
+    excerpt, decoder = Excerpt(start, raw=raw), frames.Decoder()
     stream.sendall(frames.read(start))
     request = {
         "op": "exec_result",
@@ -69,27 +79,25 @@ def follow(
     wire.send(request)
     result: dict[str, Any] | None = None
     with stream:
-        while result is None or printer.at < result["end"]:
+        while result is None or excerpt.at < result["end"]:
             watched: list[Any] = [stream] if result is not None else [stream, wire.sock]
             ready, _, _ = select.select(watched, [], [])
             if result is None and wire.sock in ready:
                 wire, result = _answer(host, wire, request)
                 if result is not None:
-                    printer.put(b"", result["end"])
+                    _show(excerpt.give(b"", result["end"]))
                 continue
             data = stream.recv(_READ_BYTES)
             if not data:
                 break
             for kind, payload in decoder.feed(data):
                 if kind == frames.OUTPUT:
-                    offset, _, chunk = frames.parse_output(payload)
-                    printer.at = offset + len(chunk)
-                    printer.put(chunk, result["end"] if result else None)
-                elif kind in (frames.GAP, frames.END):
-                    printer.at = max(printer.at, frames.parse_pair(payload)[1] if kind == frames.GAP else 0)
-                    if kind == frames.END and result is not None:
-                        wire.close()
-                        return result
+                    _show(excerpt.give(frames.parse_output(payload)[2], result["end"] if result else None))
+                elif kind == frames.GAP:
+                    excerpt.skip(frames.parse_pair(payload)[1])
+                elif kind == frames.END and result is not None:
+                    wire.close()
+                    return result
     while result is None:
         wire, result = _answer(host, wire, request)
     wire.close()
