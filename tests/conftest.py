@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from tests.support.home import HomeForTests
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Started in the background by a shell, a process ignores these, and so would every shell that a test starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     config.addinivalue_line(
         "markers",
         "serial: needs the machine to itself (counts wake-ups, measures, or changes something global); "
