@@ -330,7 +330,11 @@ class Operations:
         session.remember(stopped=True)
         if session.link is None:
             return
-        await session.link.act("stop", grace_s=grace_s, **{"as": actor})
+        try:
+            await session.link.act("stop", grace_s=grace_s, **{"as": actor})
+        except HoldfastError:
+            if session.live:
+                raise  # else it ended by itself just now, which is what was wanted
         try:
             async with asyncio.timeout(grace_s + _STOP_EXTRA_S):
                 while session.live:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from .keeper import Keeper
 
+_QUERY_FRESH_S = 1.0  # a program that asked its terminal longer ago has given up, and would take the answer for typing
 _FOREGROUND_SIGNALS = {"SIGINT", "SIGQUIT", "SIGTSTP", "SIGWINCH"}  # what a terminal's keys send
 _TREE_SIGNALS = {"SIGKILL", "SIGTERM", "SIGSTOP", "SIGCONT"}  # leaving half a tree behind helps nobody
 
@@ -69,6 +70,8 @@ def _hello(keeper: Keeper, channel: Channel, hello: Json) -> None:
     channel.since = time.time()
     welcome = {"v": frames.VERSION, "keeper": os.getpid(), **status(keeper)}
     keeper.send(channel, frames.message(frames.WELCOME, welcome))
+    if channel.host and keeper.query and time.monotonic() - keeper.query_at < _QUERY_FRESH_S:
+        keeper.send(channel, frames.message(frames.EVENT, keeper.query))
     if channel.attach:
         keeper.tell_host({"event": "channels", "attached": keeper.attached()})
 

@@ -69,7 +69,8 @@ class Keeper:
         self.stopping: Stopping | None = None
         self.input_at = self.output_at = time.time()
         self.tail = b""
-        self.query_from = -1
+        self.query: Json | None = None  # the newest, for a host that comes a moment after the program asked
+        self.query_at = 0.0
         self.next_key = 0
         self.done = False
         self._sync_due = 0.0
@@ -191,7 +192,9 @@ class Keeper:
         if self.tail or b"\x1b" in data or b"\x05" in data:
             joined = self.tail + data
             if MAYBE_QUERY.search(joined):
-                self.tell_host({"event": "query", "offset": offset, "end": self.log.end})
+                self.query = {"event": "query", "offset": offset, "end": self.log.end}
+                self.query_at = time.monotonic()
+                self.tell_host(self.query)
                 self.tail = b""
                 return
             cut = joined.rfind(b"\x1b", max(0, len(joined) - _QUERY_TAIL))

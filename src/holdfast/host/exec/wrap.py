@@ -55,8 +55,13 @@ def probe(shell: str, *, token: str, script: str, record: str) -> Wrapped:
 
 
 def abandon(shell: str) -> bytes:
-    """What gives up whatever is being typed at the prompt. fish needs Escape too, to leave its menus."""
-    return b"\x03\x1b" if shell == "fish" else b"\x03"
+    """What gives up whatever is being typed at the prompt.
+
+    Ctrl-C gives up the lines that were entered already. The one that is being edited readline keeps when more follows
+    at once: Escape brings vi's insert mode to its command mode, where `S` changes the whole line, and is nothing that
+    emacs mode knows. fish leaves its menus by Escape alone.
+    """
+    return {"bash": b"\x03\x1bS", "zsh": b"\x03\x1bS", "fish": b"\x03\x1b"}.get(shell, b"\x03")
 
 
 def _wrapped(shell: str, job: Job) -> Wrapped:
