@@ -118,8 +118,13 @@ async def judge_sample(session: Session, sample: Json, screens: Screens) -> Acti
         cursor_line=line,
         leader=sample["pid"],
         addressed=emulator.addressed_at > began,
-        listening=frozenset(row["pid"] for row in net.ports(sample.get("members") or [])),
+        listening=_listening(sample.get("members") or []),
     )
+
+
+def _listening(members: list[int]) -> frozenset[int]:
+    """Those that serve a port. Without members (a quick look at a shell's prompt) nothing is asked of the kernel."""
+    return frozenset(row["pid"] for row in net.ports(members)) if members else frozenset()
 
 
 def _without_terminal(sample: Json) -> Activity:

@@ -29,6 +29,7 @@ SHELLS = frozenset(_DIALECTS)
 
 _NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 _ENTRY_BYTES_MAX = 4096  # what somebody might still recall and edit; a longer source is a file, not a line
+_EDITED_LINES = 32  # more than fits on most screens; what is longer is a script and was pasted
 _NO_ENV: Mapping[bytes, bytes] = MappingProxyType({})
 
 
@@ -57,11 +58,11 @@ def probe(shell: str, *, token: str, script: str, record: str) -> Wrapped:
 def abandon(shell: str) -> bytes:
     """What gives up whatever is being typed at the prompt.
 
-    Ctrl-C gives up the lines that were entered already. The one that is being edited readline keeps when more follows
-    at once: Escape brings vi's insert mode to its command mode, where `S` changes the whole line, and is nothing that
-    emacs mode knows. fish leaves its menus by Escape alone.
+    Ctrl-C does, but readline keeps the line that is being edited when more follows at once: Escape brings vi's insert
+    mode to its command mode, where `S` changes the whole line; emacs mode knows no such key. So does fish, whose menus
+    Escape leaves and whose edited text may have several lines: from the first, each takes two C-k.
     """
-    return {"bash": b"\x03\x1bS", "zsh": b"\x03\x1bS", "fish": b"\x03\x1b"}.get(shell, b"\x03")
+    return {"bash": b"\x03\x1bS", "fish": b"\x03\x1b\x1b<" + b"\x0b" * 2 * _EDITED_LINES}.get(shell, b"\x03")
 
 
 def _wrapped(shell: str, job: Job) -> Wrapped:

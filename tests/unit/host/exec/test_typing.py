@@ -85,7 +85,7 @@ def test_a_continuation_line_is_abandoned_first(start: Start, shell: str, opened
 
 
 @pytest.mark.parametrize(("shell", "keys"), [
-    ("bash", b"\x12tou"), ("zsh", b"\x12tou"), ("fish", b"\x12tou"), ("zsh", b"touch ran\x1b\rtrue"),
+    ("bash", b"\x12tou"), ("zsh", b"\x12tou"), ("fish", b"\x12tou"), ("fish", b"touch ran; if true\r"), ("zsh", b"touch ran\x1b\rtrue"),
 ])  # fmt: skip
 def test_searches_and_longer_edits_are_abandoned_first(start: Start, shell: str, keys: bytes) -> None:
     session = start(shell)
