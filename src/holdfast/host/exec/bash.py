@@ -44,7 +44,7 @@ __hf_k=$1
 [[ ! -o errexit ]] || __hf_k=0
 \builtin set +aekuvx
 if [[ -n "${__hf_+s}" ]]; then
-{ \builtin printf 'holdfast-exec 1 %s %s\n' "$1" "$$";\builtin pwd;\builtin printf 'end @token@\n';} >|@record@
+{ \builtin printf 'holdfast-exec 1 @token@ %s %s\n' "$1" "$$";\builtin pwd;\builtin printf 'end @token@\n';} >>@record@
 \builtin unset -v __hf_
 fi
 \builtin printf '\033]7733;e;@token@\a' >/dev/tty || \builtin printf '\033]7733;e;@token@\a'
@@ -83,12 +83,11 @@ _PROBE = rb"""__hf_=(builtin eval '\builtin eval "$__hf_s";{ __hf_e "$__hf_r";} 
 _HOOK = rb"""'{ __hf_e "$?";} 2>/dev/null'"""
 
 # The leading space keeps the typed line out of the history only where HISTCONTROL says so. Elsewhere a look at the last
-# entry tells whether it is there (HISTIGNORE), and a file brings that entry here without a fork.
+# entry tells whether it is there (HISTIGNORE), and the record's file brings that entry here without a fork.
 _HISTORY = rb"""if [[ -o history ]]; then
 if [[ ":${HISTCONTROL-}:" != *:ignorespace:* && ":${HISTCONTROL-}:" != *:ignoreboth:* ]]; then
-\builtin history 1 >|@record@
+\builtin history 1 >>@record@
 IFS= \builtin read -r -d '' __hf_a <@record@
-\builtin : >|@record@
 if [[ "$__hf_a" == *@path@* ]]; then
 __hf_a=${__hf_a#"${__hf_a%%[0-9]*}"}
 \builtin history -d "${__hf_a%%[^0-9]*}"

@@ -18,10 +18,10 @@ end
 function __hf_e
 if builtin set -q __hf_g
 begin
-builtin printf 'holdfast-exec 1 %s %s\n' $argv[1] $fish_pid
+builtin printf 'holdfast-exec 1 @token@ %s %s\n' $argv[1] $fish_pid
 builtin pwd
 builtin printf 'end @token@\n'
-end >@record@
+end >>@record@
 builtin set -e -g __hf_g
 end
 builtin printf '\e]7733;e;@token@\a' >/dev/tty; or builtin printf '\e]7733;e;@token@\a'

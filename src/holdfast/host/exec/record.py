@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# The directory's bytes may hold anything, newlines too, so nothing about it is parsed: it is what stands between a
-# head of digits and a last line with the token, and the shell writes that line last.
-_RECORD = re.compile(rb"holdfast-exec 1 ([0-9]{1,3}) ([0-9]{1,10})\n(.*)\nend ([0-9a-f]{32})\n", re.DOTALL)
+# `holdfast-exec 1 TOKEN CODE PID`, the directory, `end TOKEN`. The directory's bytes may be anything, newlines too, so
+# nothing about it is parsed; the token makes the lines around it unlike anything else. Shells append: cutting off what
+# is in a file costs milliseconds on ext4. So other lines, or a record cut short by Ctrl-C, may stand before it.
+_HEAD = re.compile(rb"([0-9]{1,3}) ([0-9]{1,10})\n")
+_TAIL = re.compile(rb"\nend ([0-9a-f]{32})\n\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,12 @@ class Record:
 
 def parse_record(data: bytes) -> Record | None:
     """None while the shell has not written all of it."""
-    match = _RECORD.fullmatch(data)
-    if match is None:
+    tail = _TAIL.search(data)
+    if tail is None:
         return None
-    return Record(match[4].decode(), int(match[1]), int(match[2]), match[3] or None)
+    opening = b"holdfast-exec 1 " + tail[1] + b" "
+    at = data.rfind(opening)
+    head = _HEAD.match(data, at + len(opening)) if at >= 0 else None
+    if head is None or head.end() > tail.start() + 1:
+        return None
+    return Record(tail[1].decode(), int(head[1]), int(head[2]), data[head.end() : tail.start()] or None)

@@ -25,7 +25,7 @@ _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 
 _SCRIPT = rb"""{ \eval '\set +avx;__hf_r='"$?"' __hf_o='"$-";} 2>/dev/null
 __hf_w() {
-{ \command printf 'holdfast-exec 1 %s %s\n' "$1" "$$";\command pwd;\command printf 'end @token@\n';} >|@record@
+{ \command printf 'holdfast-exec 1 @token@ %s %s\n' "$1" "$$";\command pwd;\command printf 'end @token@\n';} >>@record@
 }
 __hf_m() {
 \command printf '\033]7733;e;@token@\a' >/dev/tty || \command printf '\033]7733;e;@token@\a' >&2

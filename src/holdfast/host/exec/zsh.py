@@ -53,7 +53,7 @@ __hf_e() {
 if (( ZSH_SUBSHELL )); then \builtin return 0;fi
 if (( TRY_BLOCK_INTERRUPT > 0 && $1 < 129 )); then \builtin set -- 130;fi
 if (( $+__hf_ )); then
-{ \builtin printf 'holdfast-exec 1 %s %s\n' "$1" "$$";\builtin pwd;\builtin printf 'end @token@\n';} >|@record@
+{ \builtin printf 'holdfast-exec 1 @token@ %s %s\n' "$1" "$$";\builtin pwd;\builtin printf 'end @token@\n';} >>@record@
 \builtin unset __hf_
 fi
 \builtin printf '\033]7733;e;@token@\a' >/dev/tty || \builtin printf '\033]7733;e;@token@\a'

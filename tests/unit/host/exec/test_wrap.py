@@ -9,6 +9,7 @@ from holdfast.host.exec.record import Record, parse_record
 from holdfast.host.exec.wrap import SHELLS, probe, wrap
 
 TOKEN = "0123456789abcdef" * 2
+HEAD, END = b"holdfast-exec 1 " + TOKEN.encode(), b"\nend " + TOKEN.encode() + b"\n"
 
 
 def wrapped(shell: str, source: bytes, env: dict[bytes, bytes] | None = None) -> Wrapped:
@@ -73,19 +74,33 @@ def test_a_source_that_looks_like_a_place_to_fill_in_stays_what_it_is(shell: str
 
 
 def test_a_record_is_nothing_until_its_last_byte() -> None:
-    whole = b"holdfast-exec 1 130 4242\n/some\nwhere/\xff\nend " + TOKEN.encode() + b"\n"
+    whole = HEAD + b" 130 4242\n/some\nwhere/\xff" + END
     assert parse_record(whole) == Record(TOKEN, 130, 4242, b"/some\nwhere/\xff")
     for size in range(len(whole)):
         assert parse_record(whole[:size]) is None
 
 
-def test_a_record_without_a_directory_says_so() -> None:
-    data = b"holdfast-exec 1 0 7\n\nend " + TOKEN.encode() + b"\n"
-    assert parse_record(data) == Record(TOKEN, 0, 7, None)
+def test_a_record_may_follow_other_lines_and_one_that_was_cut_short() -> None:
+    before = b"  12  echo typed\n" + HEAD + b" 0 42\n/wh"
+    assert parse_record(before + HEAD + b" 130 42\n/where" + END) == Record(TOKEN, 130, 42, b"/where")
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\n", b"  12  echo typed\n", b"holdfast-exec 2 0 7\n/\nend " + b"0" * 32 + b"\n"]
+    "name", [b"end " + b"0" * 32, b"holdfast-exec 1 " + b"0" * 32 + b" 7 7\n/", b"x\nend \n", b"\n", b""]
+)
+def test_a_directory_that_imitates_a_record_is_a_directory(name: bytes) -> None:
+    cwd = b"/a\n" + name + b"\nb"
+    assert parse_record(HEAD + b" 3 42\n" + cwd + END) == Record(TOKEN, 3, 42, cwd)
+
+
+def test_a_record_without_a_directory_says_so() -> None:
+    assert parse_record(HEAD + b" 0 7\n" + END) == Record(TOKEN, 0, 7, None)
+    assert parse_record(HEAD + b" 0 7" + END) == Record(TOKEN, 0, 7, None)  # where `pwd` printed nothing at all
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\n", b"  12  echo typed\n", b"holdfast-exec 2 " + b"0" * 32 + b" 0 7\n/\nend " + b"0" * 32 + b"\n", END],
 )
 def test_what_is_not_a_record_is_none(data: bytes) -> None:
     assert parse_record(data) is None
