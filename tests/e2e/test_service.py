@@ -136,7 +136,9 @@ def test_sessions_live_on_when_systemd_restarts_and_stops_the_host(manager: User
         daemon = json.loads(hold("service", "status", "--json"))["pid"]
         end = status()["output"]["end"]  # type: ignore[index]
         manager.run("systemctl", "--user", verb, unit.NAME)
-        assert json.loads(hold("status", "--json"))["host"]["pid"] != daemon
+        serving = json.loads(hold("status", "--json"))["host"]["pid"]
+        assert serving != daemon
+        assert json.loads(hold("service", "status", "--json"))["pid"] == serving, "a client started it through its unit"
         after = json.loads(hold("status", "inside", "--json"))
         assert (after["state"], after["pid"], after["keeper_pid"]) == ("live", inside["pid"], inside["keeper_pid"])
         assert [p["pid"] for p in after["processes"]] == [p["pid"] for p in inside["processes"]]

@@ -16,6 +16,12 @@ _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "XDG_RUNTIME
 
 def start_host(home: Home) -> None:
     """Start the daemon and return when it serves (or when another one does). Raises with its own words if not."""
+    _make_home(home)
+    if not _started_by_unit(home):
+        _start(home)
+
+
+def _make_home(home: Home) -> None:
     try:
         os.makedirs(home.path, mode=0o700, exist_ok=True)
         if not os.access(home.path, os.W_OK | os.X_OK):
@@ -24,6 +30,29 @@ def start_host(home: Home) -> None:
         raise HoldfastError(
             "failed", f"cannot write to {home.path}: {e.strerror}", "set HOLDFAST_HOME to a folder of yours"
         ) from None
+
+
+def _started_by_unit(home: Home) -> bool:
+    """Where `hold service install` put a unit for this home, its manager starts the daemon, and keeps it."""
+    from . import unit
+
+    for scope in (unit.USER, unit.SYSTEM):
+        try:
+            with open(unit.path_of(scope, dict(os.environ), os.path.expanduser("~")), encoding="utf-8") as f:
+                text = f.read()
+        except (OSError, ValueError):
+            continue
+        if not unit.is_ours(text) or unit.home_in(text) != home.path or (scope == unit.SYSTEM and os.getuid() != 0):
+            continue
+        from .systemd import Manager
+
+        manager = Manager(scope)
+        if manager.reachable and manager.run("start", unit.NAME)[0] == 0:  # Type=notify: it serves now
+            return True
+    return False
+
+
+def _start(home: Home) -> None:
     import subprocess  # here: most commands find a daemon and need not pay for it
 
     ready, theirs = os.pipe()

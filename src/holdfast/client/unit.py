@@ -46,7 +46,8 @@ def text(scope: str, python: str, entry: str, home: str, home_from_environment: 
         "Description=Holdfast host: live sessions that outlive their clients",
         "",
         "[Service]",
-        "Type=exec",
+        # The manager says "started" when the daemon serves, so that whoever starts it need not guess.
+        "Type=notify",
         f"ExecStart={quoted(python)} -I {quoted(entry)} {quoted(home)}",
         # % and \ are the only special characters of Environment=; $ stands for itself there.
         *([f"Environment={_double_quoted('HOLDFAST_HOME=' + home)}"] if home_from_environment else []),
@@ -55,7 +56,7 @@ def text(scope: str, python: str, entry: str, home: str, home_from_environment: 
         "# The daemon alone is ended: sessions live on through stop and restart, in this unit's control group.",
         "KillMode=process",
         "Restart=on-failure",
-        # At once: until it is back, the next client would start a host of its own, outside of this unit.
+        # At once: a client that comes before it is back asks for it to be started.
         "RestartSec=0",
         "# Keepers make groups of their own below this one.",
         "Delegate=yes",

@@ -8,6 +8,7 @@ import fcntl
 import logging
 import os
 import signal
+import socket
 import time
 from typing import Any
 
@@ -102,6 +103,7 @@ class Daemon:
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 2)  # the starter read our complaints until now
             os.close(null)
+        _tell_manager()
         log.info("host %s ready, %d sessions", self.identity["id"], len(self.registry.sessions))
         await self.stopped.wait()
         await asyncio.sleep(0)  # lets the answer to `down` go out first
@@ -121,6 +123,17 @@ class Daemon:
                 os.unlink(os.path.join(self.home.roles, f"{pid}.{started}"))
 
 
+def _tell_manager() -> None:
+    """Tell the service manager that started us, where one did, that we serve."""
+    address = os.environ.pop("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address.startswith("@"):  # its way to write an abstract address
+        address = "\0" + address[1:]
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.sendto(b"READY=1", address)
+
+
 def main(home: Home, ready_fd: int) -> int:
     """Run until told to stop. 0 also when a daemon was there already: the caller gets what it wanted."""
     try:
@@ -133,6 +146,7 @@ def main(home: Home, ready_fd: int) -> int:
     if lock < 0:
         if ready_fd >= 0:
             os.write(ready_fd, b"there")
+        _tell_manager()
         return 0
     logging.basicConfig(filename=home.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     os.chmod(home.log, 0o600)
