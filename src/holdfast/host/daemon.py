@@ -65,7 +65,7 @@ class Daemon:
         self.ingest = Ingest(self.journal)
         self.identities = Identities(home, self.registry, self.operators, lambda: self.zygote.pid)
         self.screens = Screens()
-        self.policies = Policies(self.registry, self.identity["operator"])
+        self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.operations = Operations(self)
         self.stopped = asyncio.Event()
 
