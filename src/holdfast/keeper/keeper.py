@@ -12,7 +12,6 @@ import os
 import select
 import signal
 import socket
-import termios
 import time
 
 from ..log.layout import STDERR, STDOUT, TERMINAL, end_on_disk
@@ -25,10 +24,12 @@ from ..system import cgroup, kernel, tree
 from ..system.files import read_json, write_json
 from ..term.queries import MAYBE_QUERY
 from ..wire import frames
-from . import acts
+from . import holding
 from .channel import Channel
 from .inbox import InputQueue
 from .program import Program
+from .receive import receive
+from .record import Record
 from .stopping import Stopping
 
 TYPE_CHECKING = False
@@ -58,8 +59,11 @@ class Keeper:
         )  # fmt: skip
         self.reader = LogReader(folder.out)
         kept = read_json(folder.controls) or {}
-        self._epoch_ceiling = int(kept.get("epoch", 0))
-        self.controls = Controls(self._epoch_ceiling)
+        self.epoch_ceiling = int(kept.get("epoch", 0))
+        self.controls = Controls(
+            self.epoch_ceiling, float(manifest.get("lease_s", limits.LEASE_S)), float(manifest.get("grace_s", limits.GRACE_S))
+        )
+        self.record = Record(folder.spool, int(manifest["generation"]), int(manifest.get("spooled", 0)))
         self.channels: dict[int, Channel] = {}
         self.input = InputQueue(program)
         self.seqs: dict[str, int] = {}
@@ -73,7 +77,7 @@ class Keeper:
         self.query_at = 0.0
         self.next_key = 0
         self.done = False
-        self._sync_due = 0.0
+        self._sync_due = self._until_due = 0.0
         self._syncing = self._write_blocked = False
         self._sync_read, self._sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -103,7 +107,8 @@ class Keeper:
         self._finish()
 
     def _timeout(self) -> float | None:
-        due = [t for t in (self._sync_due, self.stopping.due if self.stopping else 0.0) if t]
+        stopping = self.stopping.due if self.stopping else 0.0
+        due = [t for t in (self._sync_due, stopping, self.controls.due(), self.record.due(), self._until_due) if t]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def _dispatch(self, fd: int, events: int) -> None:
@@ -132,6 +137,14 @@ class Keeper:
         if self.stopping and self.stopping.due and now >= self.stopping.due:
             self.stopping.step(self.own_tree(), now)
             self._reap()
+        if 0 < self.controls.due() <= now:
+            holding.lapse(self, now)
+        if 0 < self.record.due() <= now:
+            self.record.close()
+            self.announce()
+        if 0 < self._until_due <= now:
+            holding.end_overdue(self, time.time())
+            self.mind_untils()
 
     # -- output --------------------------------------------------------------------------------------------
 
@@ -262,10 +275,16 @@ class Keeper:
                 return
             try:
                 for kind, payload in channel.decoder.feed(data):
-                    acts.receive(self, channel, kind, payload)
-                    if channel.fd not in self.channels:
+                    receive(self, channel, kind, payload)
+                    if self.channels.get(channel.fd) is not channel:
                         return
             except (frames.ProtocolError, ConnectionError):
+                self.drop(channel)
+                return
+            except Exception:  # noqa: BLE001  (whatever a client sends, the session goes on; keeper.err tells what it was)
+                import traceback
+
+                traceback.print_exc()
                 self.drop(channel)
                 return
         if channel.fd in self.channels:
@@ -282,8 +301,8 @@ class Keeper:
 
     def _interest(self, channel: Channel) -> None:
         lagging = 0 <= channel.at < min(channel.to, self.log.end)
-        want_write = bool(channel.outbox) or lagging
-        muted = self.input.full and channel.paused
+        want_write = bool(channel.outbox or channel.refusal) or lagging
+        muted = self.input.full and channel.paused and not channel.host
         if want_write != channel.want_write or muted != channel.muted:
             channel.want_write, channel.muted = want_write, muted
             self.poll.modify(
@@ -292,6 +311,9 @@ class Keeper:
 
     def send(self, channel: Channel, data: bytes) -> None:
         self._guarded(channel, channel.send, data)
+
+    def refuse(self, channel: Channel, data: bytes) -> None:
+        self._guarded(channel, channel.refuse, data)
 
     def tell(self, event: Json) -> None:
         data = frames.message(frames.EVENT, event)
@@ -305,13 +327,25 @@ class Keeper:
             if channel.host:
                 self.send(channel, data)
 
-    def drop(self, channel: Channel) -> None:
-        if self.channels.pop(channel.fd, None) is None:
+    def announce(self) -> None:
+        """Tell the host that there is something to fetch, once until it asks."""
+        if not self.record.told and any(c.host for c in self.channels.values()):
+            self.record.told = True
+            self.tell_host({"event": "spooled", "last": self.record.ready})
+
+    def mind_untils(self) -> None:
+        """Wake when the first channel's rights end."""
+        first = min((c.until for c in self.channels.values() if c.until), default=0.0)
+        self._until_due = time.monotonic() + max(0.0, first - time.time()) if first else 0.0
+
+    def drop(self, channel: Channel, why: str = "") -> None:
+        """The connection is over: it broke or was closed by the client, or (`why`) by us."""
+        if self.channels.get(channel.fd) is not channel:
             return
+        del self.channels[channel.fd]
         self.poll.unregister(channel.fd)
         channel.sock.close()
-        if self.controls.drop(channel.key):
-            self.tell({"event": "controls", "controls": self.controls.as_dict()})
+        holding.gone(self, channel, why)
         if channel.attach:
             self.tell_host({"event": "channels", "attached": self.attached()})
 
@@ -326,12 +360,6 @@ class Keeper:
 
     # -- input and size --------------------------------------------------------------------------------------
 
-    def reserve_epoch(self) -> None:
-        """Make the next epoch durable before it is granted; a ceiling serves the next grants too."""
-        if self.controls.epoch + 1 > self._epoch_ceiling:
-            self._epoch_ceiling = self.controls.epoch + limits.EPOCHS_RESERVED
-            write_json(self.folder.controls, {"epoch": self._epoch_ceiling})
-
     def flush_input(self) -> None:
         blocked = self.input.flush()
         if blocked != self._write_blocked:
@@ -339,9 +367,12 @@ class Keeper:
             self._watch_input(blocked)
         if not self.input.full:
             for channel in list(self.channels.values()):
-                if channel.paused:
+                if channel.paused and not channel.host:
                     channel.paused = False
                     self._interest(channel)
+                elif channel.paused and len(self.input) <= limits.QUEUED_INPUT_BYTES_MAX // 2:
+                    channel.paused = False
+                    self.send(channel, frames.message(frames.EVENT, {"event": "room"}))
 
     def _watch_input(self, blocked: bool) -> None:
         """Hear when the program's side takes more, while there is more."""
@@ -352,14 +383,6 @@ class Keeper:
                 self.poll.register(self.program.stdin, select.EPOLLOUT)
             else:
                 self.poll.unregister(self.program.stdin)
-
-    def flush_unread(self) -> int:
-        """Throw away what was typed and not read yet (a takeover); how many bytes that was, as far as is known."""
-        count = self.input.clear()
-        if self.program.slave >= 0:
-            count += self.input.unread()
-            termios.tcflush(self.program.slave, termios.TCIFLUSH)
-        return count
 
     # -- the end ---------------------------------------------------------------------------------------------
 
@@ -407,6 +430,7 @@ class Keeper:
 
     def _finish(self) -> None:
         self._drain()
+        holding.note(self, "ended", None, "", {"exit": self.exit})
         self.log.close()
         write_json(self.folder.exit, {
             "exit": self.exit, "generation": self.manifest["generation"], "ended": True,
