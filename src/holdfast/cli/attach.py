@@ -222,7 +222,8 @@ class Attachment:
     def _handed(self, event: dict[str, Any]) -> None:
         """Somebody gave us the controls: say who, and what they left to say, in the title."""
         note = f": {event['note']}" if event.get("note") else ""
-        self._write(b"\a\x1b]2;" + output.safe(f"{event['from']['name']} hands you the controls{note}").encode() + b"\a")
+        text = f"{event['from']['name']} hands you the controls{note}"
+        self._write(b"\a\x1b]2;" + output.safe(text).encode() + b"\a")
 
     def _refused(self, result: dict[str, Any]) -> None:
         """Typing was refused: say who holds the controls, once, where the user looks anyway: the bell and the title."""

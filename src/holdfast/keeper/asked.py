@@ -61,7 +61,9 @@ def words(request: Json, key: str, most: int) -> tuple[str, ...]:
     value = request.get(key)
     if value is None:
         return ()
-    if not isinstance(value, list) or len(value) > most or not all(isinstance(v, str) and len(v) <= WORD_MAX for v in value):
+    if not isinstance(value, list) or len(value) > most:
+        raise invalid(f"{key} is a list of at most {most} texts")
+    if not all(isinstance(v, str) and len(v) <= WORD_MAX for v in value):
         raise invalid(f"{key} is a list of at most {most} texts")
     return tuple(value)
 

@@ -21,8 +21,8 @@ class Channel:
     """State of one client's connection; the keeper's loop drives it."""
 
     __slots__ = (
-        "acks", "actor", "at", "attach", "barred", "client", "decoder", "fd", "grants", "host", "key", "muted", "outbox",
-        "paused", "refusal", "rights", "since", "size", "sock", "to", "until", "via", "want_write", "watch",
+        "acks", "actor", "at", "attach", "barred", "client", "decoder", "fd", "grants", "host", "key", "muted",
+        "outbox", "paused", "refusal", "rights", "since", "size", "sock", "to", "until", "via", "want_write", "watch",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, key: str) -> None:

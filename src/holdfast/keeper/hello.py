@@ -51,7 +51,8 @@ def hello(keeper: Keeper, channel: Channel, said: Json) -> None:
     if channel.attach:
         holding.note(keeper, "attach", who, why, {"via": channel.via, "mode": channel.mode})
         keeper.tell_host({"event": "channels", "attached": keeper.attached()})
-    keeper.mind_untils()
+    if channel.until:
+        keeper.until_due = holding.next_until(keeper)
 
 
 def status(keeper: Keeper) -> Json:

@@ -30,7 +30,14 @@ def note(keeper: Keeper, kind: str, actor: Actor | None, why: str = "", facts: J
     """One entry of the record, under the epoch and at the offset of this moment."""
     epoch, offset = keeper.controls.epoch, keeper.log.end
     keeper.record.note(kind, actor, epoch, offset, time.time(), why, facts or {}, refusable)
-    keeper.announce()
+    announce(keeper)
+
+
+def announce(keeper: Keeper) -> None:
+    """Tell the host that there is something to fetch, once until it asks."""
+    if not keeper.record.told and any(c.host for c in keeper.channels.values()):
+        keeper.record.told = True
+        keeper.tell_host({"event": "spooled", "last": keeper.record.ready})
 
 
 def have(keeper: Keeper, actor: Actor, reason: str, lasts: float, *, force: bool = False, epoch: int = 0,
@@ -146,7 +153,7 @@ def leave(keeper: Keeper, channel: Channel) -> None:
 
 
 def gone(keeper: Keeper, channel: Channel, why: str) -> None:
-    """A connection is over. Without a word before, a human keeps the controls for the grace time; not so when revoked."""
+    """A connection is over. When nobody ended it (`why`), a human keeps the controls for the grace time."""
     holder = keeper.controls.holder
     if channel.key in keeper.controls.holds:
         if keeper.controls.drop(channel.key) if why else keeper.controls.vanish(channel.key, time.monotonic()):
@@ -193,7 +200,7 @@ def revoke(keeper: Keeper, operator: str, grant_id: str) -> Json:
 
 
 def end(keeper: Keeper, channel: Channel, reason: str) -> int:
-    """End a channel whose rights are over; the client is told why. What was discarded if it held the controls, else -1."""
+    """End a channel whose rights are over, and say why. What was discarded if it held the controls, else -1."""
     count = -1
     if channel.key in keeper.controls.holds and len(keeper.controls.holds) == 1:
         count = dispossess(keeper)
@@ -207,3 +214,9 @@ def end_overdue(keeper: Keeper, now: float) -> None:
     for channel in list(keeper.channels.values()):
         if channel.until and now >= channel.until:
             end(keeper, channel, "expired")
+
+
+def next_until(keeper: Keeper) -> float:
+    """The moment at which the first channel's rights end; 0 when none do."""
+    first = min((c.until for c in keeper.channels.values() if c.until), default=0.0)
+    return time.monotonic() + max(0.0, first - time.time()) if first else 0.0

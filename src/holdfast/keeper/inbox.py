@@ -160,8 +160,8 @@ class InputQueue:
     def recall(self) -> int:
         """Take back all that the program has not read; how many bytes that was, as far as the kernel tells.
 
-        A terminal is flushed (it counts complete lines only, in canonical mode). A pipe has no flush, but it can be opened
-        once more through /proc and read empty: what we get, the program does not.
+        A terminal is flushed (it counts complete lines only, in canonical mode). A pipe has no flush, but it can be
+        opened once more through /proc and read empty: what we get, the program does not.
         """
         count = self.clear()
         if self._program.slave >= 0:

@@ -94,7 +94,8 @@ def _input(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Jso
         raise asked.invalid(f"what is one of {', '.join(_WHATS)}")
     if len(data) > limits.INPUT_BYTES_MAX:
         raise Refused("invalid", f"an input of more than {limits.INPUT_BYTES_MAX} bytes", "send it in pieces")
-    epoch, why, via = asked.whole(request, "epoch"), asked.text(request, "why"), asked.word(request, "via") or channel.via
+    epoch, why = asked.whole(request, "epoch"), asked.text(request, "why")
+    via = asked.word(request, "via") or channel.via
     hold = asked.word(request, "hold") if channel.host else ""
     try:
         keeper.input.room(len(data))

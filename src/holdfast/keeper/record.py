@@ -64,7 +64,7 @@ class Record:
 
     def note(self, kind: str, actor: Actor | None, epoch: int, offset: int, now: float, why: str, facts: Json,
              refusable: bool) -> None:  # fmt: skip
-        """One entry. What can be refused is noted before its effect, and no room is Refused; else it is counted as lost."""
+        """One entry. What can be refused is noted before its effect; what cannot and has no room is counted as lost."""
         self.close()
         self._append(self._entry(kind, actor, epoch, offset, now, why, facts), refusable)
 
