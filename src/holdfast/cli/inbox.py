@@ -66,7 +66,7 @@ def who(item: Json) -> str:
 
 def summary(item: Json, width: int = 120) -> str:
     """One line of what is asked; the answer's giver where it has one. The whole is in --json and in `hold answer`."""
-    text = item["text"].replace("\n", " ")
+    text: str = item["text"].replace("\n", " ")
     if item["kind"] == "approval":
         text = f"{item['detail'].get('verb')}: {text}"
     if item["options"]:

@@ -188,9 +188,9 @@ class AsyncHost:
                 if e.code != "host_gone":
                     raise
                 continue
-            for item in page["items"]:
-                yield item
-            after = page["last"]
+            items, after = page["items"], page["last"]
+            while items:
+                yield items.pop(0)
 
     async def answer(
         self, ask: str, text: str | bytes | None = None, *, approve: bool | None = None, why: str | None = None

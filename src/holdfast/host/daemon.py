@@ -18,6 +18,7 @@ from ..model.times import rfc3339
 from ..system import kernel, keys
 from ..system.files import read_json, write_json
 from ..version import VERSION
+from .desk import Desk
 from .journal import Journal
 from .ledger import Ledger
 from .operations import Operations
@@ -58,6 +59,7 @@ class Daemon:
         self.journal = Journal(self.ledger, self.identity["id"], home.journal_head, self._sign)
         self.screens = Screens()
         self.policies = Policies(self.registry, self.identity["operator"])
+        self.desk = Desk(self)
         self.operations = Operations(self)
         self.stopped = asyncio.Event()
 
@@ -97,6 +99,7 @@ class Daemon:
     def _heard(self, session: Session, event: Json) -> None:
         self.screens.heard(session, event)
         self.operations.heard(session, event)
+        self.desk.heard(session, event)
         self.policies.heard(session, event)
 
     async def run(self, ready_fd: int) -> None:
@@ -104,6 +107,7 @@ class Daemon:
         registration = kernel.register(self.home.roles)
         await self.ledger.open()
         await asyncio.gather(self.journal.open(), self.zygote.start(), self.registry.adopt_all())
+        await self.desk.begin()
         server = Server(listen(self.home.socket), self.operations.handle)
         write_json(self.home.running_file, self.about(), durable=False)
         serving = asyncio.create_task(server.serve())
@@ -124,6 +128,7 @@ class Daemon:
         server.close()
         serving.cancel()
         self.policies.close()
+        self.desk.close()
         self.screens.close()
         await self.journal.close()
         self.ledger.close()

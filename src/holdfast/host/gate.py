@@ -79,6 +79,19 @@ class Gate:
             )  # fmt: skip
 
 
+    def check_rename(self, actor: Json, old: str, new: str) -> None:
+        """A name is what a rule goes by: nobody whom it covers gives the session another one."""
+        if actor["kind"] == "human":
+            return
+        settings = self._settings()
+        self._check(settings)
+        for rule in settings.rules:
+            if any(rule.covers(v, actor["kind"], old) and not rule.covers(v, actor["kind"], new) for v in rule.verbs):
+                raise HoldfastError(
+                    "not_allowed", f"{old} is under an approval rule that goes by its name", "ask a human to rename it"
+                )
+
+
 def refused(item: Json) -> HoldfastError:
     by = item["answered_by"]
     why = {

@@ -19,17 +19,9 @@ from ..model.times import rfc3339
 
 Json = dict[str, Any]
 T = TypeVar("T")
+Changed = Callable[[Json], None]
+Effect = Callable[[Json], Awaitable[None]]
 
-SCHEMA = """
-CREATE TABLE asks (
-  id TEXT PRIMARY KEY,
-  changed INTEGER NOT NULL UNIQUE,  -- the number of the item's last change
-  state TEXT NOT NULL,
-  request TEXT UNIQUE,              -- what it was asked for: the same request finds the same item
-  body TEXT NOT NULL                -- the item as JSON
-);
-CREATE INDEX asks_open ON asks (state) WHERE state = 'open';
-"""
 _NO_DATE = 1e18
 
 
@@ -52,10 +44,10 @@ class Entry:
 
 
 class Inbox:
-    """Open items in memory, all of them in the ledger. `on_open(item)` hears of each new one."""
+    """Open items in memory, all of them in the ledger. `on_change(item)` hears of each new one and of its end."""
 
-    def __init__(self, ledger: _Ledger, on_open: Callable[[Json], None], clock: Callable[[], float] = time.time) -> None:
-        self._ledger, self._on_open, self._clock = ledger, on_open, clock
+    def __init__(self, ledger: _Ledger, on_change: Changed, clock: Callable[[], float] = time.time) -> None:
+        self._ledger, self._on_change, self._clock = ledger, on_change, clock
         self.entries: dict[str, Entry] = {}
         self.last = 0
         self._changed = asyncio.Event()
@@ -134,11 +126,11 @@ class Inbox:
         self.entries[item["id"]] = Entry(item)
         self._woken(item)
         self._set_timer()
-        self._on_open(item)
+        self._on_change(item)
         return item
 
     async def end(self, ask: str, event: str, *, by: Json | None = None, answer: str | None = None,
-                  request: str | None = None, effect: Callable[[Json], Awaitable[None]] | None = None) -> Json:  # fmt: skip
+                  request: str | None = None, effect: Effect | None = None) -> Json:  # fmt: skip
         """End an item, once. `effect` runs before the end is written down and may refuse it.
 
         An effect that is done and not yet written when the host dies is not done again: it is the effect itself
@@ -164,6 +156,7 @@ class Inbox:
             entry.done.set()
             self._woken(ended)
         self._set_timer()
+        self._on_change(ended)
         return ended
 
     async def vanish(self, matches: Callable[[Json], bool]) -> None:
@@ -184,8 +177,8 @@ class Inbox:
             item["changed"] = changed
             row = (item["id"], changed, item["state"], item["request"], json.dumps(item))
             db.execute(
-                "INSERT INTO asks (id, changed, state, request, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
-                "SET changed = excluded.changed, state = excluded.state, body = excluded.body",
+                "INSERT INTO asks (id, changed, state, request, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) "
+                "DO UPDATE SET changed = excluded.changed, state = excluded.state, body = excluded.body",
                 row,
             )
             db.execute(

@@ -15,6 +15,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -59,11 +60,11 @@ class Notifier:
             return
         told = message(item)
         if notify.webhook:
-            self._queue("webhook", told, lambda url=notify.webhook: post(url, told))
+            self._queue("webhook", told, partial(post, notify.webhook, told))
         if notify.command:
-            self._queue("command", told, lambda words=notify.command: run_hook(words, told))
+            self._queue("command", told, partial(run_hook, notify.command, told))
         if notify.desktop:
-            self._queue("desktop", told, lambda: show(told))
+            self._queue("desktop", told, partial(show, told))
 
     def _queue(self, way: str, told: dict[str, str], send: Callable[[], None]) -> None:
         with self._lock:

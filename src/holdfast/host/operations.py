@@ -10,6 +10,7 @@ from .identity import Caller
 from .ops.acting import Acting
 from .ops.channels import Channels
 from .ops.commands import Commands
+from .ops.inbox import Asking
 from .ops.lifetime import Lifetime
 from .ops.looking import Looking
 from .server import Peer, Reply
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Operations(Looking, Channels, Lifetime, Acting, Commands):
+class Operations(Looking, Channels, Lifetime, Acting, Commands, Asking):
     """Dispatch by name; everything is checked here before it reaches a keeper."""
 
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
         self.registry, self.screens, self.policies = daemon.registry, daemon.screens, daemon.policies
-        self.ledger, self.journal = daemon.ledger, daemon.journal
+        self.ledger, self.journal, self.desk = daemon.ledger, daemon.journal, daemon.desk
         self.policies.observe = self._observe_fully
         self.execs = Execs(self._observe)
         self.waits = Waits(self._observe_fully, self.execs.done)

@@ -32,8 +32,9 @@ class Watch:
     """`live()` gives the sessions with a keeper, `forest()` their processes from one walk of /proc."""
 
     def __init__(
-        self, inbox: Inbox, live: Callable[[], list[Session]], forest: Callable[[], dict[int, list[int]]], observe: Observe
-    ) -> None:
+        self, inbox: Inbox, live: Callable[[], list[Session]], forest: Callable[[], dict[int, list[int]]],
+        observe: Observe,
+    ) -> None:  # fmt: skip
         self._inbox, self._live, self._forest, self._observe = inbox, live, forest, observe
         self._followers = 0
         self._configured = False

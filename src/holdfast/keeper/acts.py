@@ -10,7 +10,7 @@ import time
 from ..model import limits
 from ..model.controls import Actor, Refused
 from ..wire import frames
-from . import facts, program
+from . import answers, facts, program
 from .channel import Channel
 from .stopping import Stopping, send
 
@@ -282,6 +282,17 @@ def _op_input(
     return {"epoch": keeper.controls.epoch, "end": keeper.log.end}
 
 
+def _op_answer(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    """Type an answer into the very prompt it was given for, or not at all. `force` preempts an agent that waits."""
+    _require(channel, "type")
+    answers.check(keeper, request["expect"])
+    _hold(keeper, actor, "answer", force=bool(request.get("force")))
+    try:
+        return _op_input(keeper, channel, actor, {**request, "hold": "answer", "what": "answer"})
+    finally:
+        _op_drop(keeper, channel, actor, {"hold": "answer"})
+
+
 def _op_drop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     if keeper.controls.drop(str(request["hold"])):
         keeper.tell({"event": "controls", "controls": keeper.controls.as_dict()})
@@ -356,6 +367,7 @@ _OPERATIONS = {
     "status": _op_status,
     "sample": _op_sample,
     "input": _op_input,
+    "answer": _op_answer,
     "drop": _op_drop,
     "reply": _op_reply,
     "resize": _op_resize,

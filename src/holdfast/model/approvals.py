@@ -122,7 +122,7 @@ def env_changes(env: Mapping[str, str], base: Mapping[str, str]) -> dict[str, st
         k: visible(v) if not _SECRET_NAME.search(k) else f"(hidden, {len(v)} characters)"
         for k, v in sorted(env.items()) if base.get(k) != v
     }  # fmt: skip
-    return changed | {k: None for k in sorted(set(base) - set(env))}
+    return changed | dict.fromkeys(sorted(set(base) - set(env)))
 
 
 def check_length(shown: str) -> str:

@@ -97,7 +97,7 @@ def check_answer(item: Json, text: str) -> str:
 
 def same_prompt(item: Json, sample: Json) -> bool:
     """Whether a program still waits in the very read that the item tells of: nothing typed, nothing printed since."""
-    return (
+    return bool(
         item["generation"] == sample["generation"]
         and item["input_at"] == sample["input_at"]
         and item["offset"] == sample["output"]["end"]

@@ -7,9 +7,9 @@ import signal
 from typing import Any
 
 from ...model import limits
-from ...model.errors import invalid
+from ...model.errors import HoldfastError, invalid
 from .. import views
-from .base import Base
+from .approving import Approving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Acting(Base):
+class Acting(Approving):
     """send, resize, kill, take and release."""
 
     async def op_send(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
         assert session.link is not None
         data = base64.b64decode(str(request.get("data") or ""))
+        await self._approve_send(session, data, request, caller)
         for at in range(0, len(data), limits.INPUT_BYTES_MAX):
             await session.link.input(data[at : at + limits.INPUT_BYTES_MAX], caller.actor)
         if request.get("eof"):
@@ -46,7 +47,13 @@ class Acting(Base):
     async def op_take(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
         assert session.link is not None
-        done = await session.link.act("take", force=True, **{"as": caller.actor})
+        try:
+            done = await session.link.act("take", force=True, **{"as": caller.actor})
+        except HoldfastError as e:
+            if e.code != "conflict" or caller.kind == "human" or session.controls["kind"] != "human":
+                raise
+            item = await self._request_controls(session, caller, request.get("why"))
+            raise HoldfastError("conflict", e.message, f"asked for them: {item['id']}") from None
         return {**done, "controls": views.controls_view(done["controls"])}
 
     async def op_release(self, request: Json, caller: Caller) -> Json:

@@ -18,6 +18,7 @@ from ..waits import Waits
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..daemon import Daemon
+    from ..desk import Desk
     from ..identity import Caller
     from ..journal import Journal
     from ..ledger import Ledger
@@ -36,6 +37,7 @@ class Base:
     waits: Waits
     ledger: Ledger
     journal: Journal
+    desk: Desk
 
     async def _observe(self, session: Session, quick: bool) -> tuple[Json, Activity]:
         return await views.observe(session, self.screens, quick=quick)

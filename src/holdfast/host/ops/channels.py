@@ -36,6 +36,8 @@ class Channels(Base):
         session = await self._find(request, caller)
         if session.link is None and session.unresponsive:
             await self.registry.connect(session)
+        if not request.get("read_only"):
+            self.desk.gate.check_typing(caller.actor, session.name)
         about = {"session": session.id, "name": session.name, "state": session.state, "kind": session.kind}
         fd = await self._dial(session, request, caller, attach=False)
         if fd is None:
@@ -70,6 +72,7 @@ class Channels(Base):
         """What restores the screen, the offset it stands at, and the channel that goes on from there."""
         session = await (self._find(request, caller) if request.get("ended") else self._live(request, caller))
         if not request.get("read_only"):
+            self.desk.gate.check_typing(caller.actor, session.name)
             self._follow(session, request)
         fd = await self._dial(session, request, caller, attach=True)
         if fd is None:

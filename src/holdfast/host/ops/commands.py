@@ -10,7 +10,7 @@ from ...model import limits
 from ...model.errors import invalid
 from ..exec.quoting import quote
 from ..session import Session
-from .base import Base
+from .approving import Approving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Commands(Base):
+class Commands(Approving):
     """exec and exec_result."""
 
     async def op_exec(self, request: Json, caller: Caller) -> Json:
@@ -30,6 +30,7 @@ class Commands(Base):
         encoded = [os.fsencode(w) for w in words]
         source = encoded[0] if len(encoded) == 1 else quote(encoded)
         timeout = request.get("timeout")
+        await self._approve_exec(session, source, request, caller)
         command = await self.execs.start(session, source, caller.actor, request.get("exec_id"))
         if request.get("start_only"):
             while command.record["start"] is None and command.running:

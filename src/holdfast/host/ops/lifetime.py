@@ -12,7 +12,7 @@ from ...model import limits
 from ...model.errors import HoldfastError
 from .. import views
 from ..session import Session
-from .base import Base
+from .approving import Approving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +23,11 @@ Json = dict[str, Any]
 _STOP_EXTRA_S = 15.0  # past the grace time, for KILL to empty a large tree
 
 
-class Lifetime(Base):
+class Lifetime(Approving):
     """run, down, stop, restart, rm, rename and prune."""
 
     async def op_run(self, request: Json, caller: Caller) -> Json:
+        await self._approve_run(request, caller)
         session = await self.registry.start(request, caller.actor)
         self.policies.watch(session)
         if request.get("brief"):
@@ -111,6 +112,7 @@ class Lifetime(Base):
 
     async def op_rename(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
+        self.desk.gate.check_rename(caller.actor, session.name, str(request.get("name") or ""))
         self.registry.rename(session, str(request.get("name") or ""))
         return {"id": session.id, "name": session.name}
 
