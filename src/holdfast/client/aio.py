@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
 _REPEATABLE = frozenset({
     "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
-    "recording", "doctor", "ask", "asked", "inbox", "answer",
+    "recording", "acts", "doctor", "ask", "asked", "inbox", "answer",
 })  # fmt: skip
 _STREAMS = {0: "terminal", 1: "stdout", 2: "stderr"}
 _OUTPUT_MAX = 1 << 20  # bytes of an exec's output returned unless asked otherwise: head and tail are kept

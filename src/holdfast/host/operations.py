@@ -8,6 +8,7 @@ from ..model.errors import HoldfastError
 from .exec.run import Execs
 from .identity import Caller
 from .ops.acting import Acting
+from .ops.acts import Acts
 from .ops.channels import Channels
 from .ops.commands import Commands
 from .ops.inbox import Asking
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Operations(Looking, Channels, Lifetime, Acting, Commands, Asking):
+class Operations(Looking, Channels, Lifetime, Acting, Commands, Asking, Acts):
     """Dispatch by name; everything is checked here before it reaches a keeper."""
 
     def __init__(self, daemon: Daemon) -> None:
