@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
 _REPEATABLE = frozenset({
     "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
-    "recording", "doctor", "ask", "asked", "inbox", "answer",
+    "recording", "acts", "doctor", "ask", "asked", "inbox", "answer",
 })  # fmt: skip
 _STREAMS = {0: "terminal", 1: "stdout", 2: "stderr"}
 _OUTPUT_MAX = 1 << 20  # bytes of an exec's output returned unless asked otherwise: head and tail are kept
@@ -447,7 +447,13 @@ class Channel:
             if kind == frames.ACK:
                 return frames.parse_pair(payload)[1]
             if kind == frames.RESULT:
-                raise from_dict(frames.parse_json(payload)["error"])
+                error = frames.parse_json(payload).get("error")
+                if error is None:
+                    continue  # the answer to `seen` below
+                if "controls" in error:  # the caller is told now: what it sends next, it sends knowing that
+                    seen = {"op": "seen", "epoch": error["controls"]["epoch"]}
+                    self._line.send(frames.message(frames.ACT, seen))
+                raise from_dict(error)
             if kind == frames.END:
                 raise HoldfastError("conflict", "the session has ended", "hold restart")
 

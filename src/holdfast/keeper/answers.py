@@ -6,6 +6,8 @@ import termios
 
 from ..model.controls import Refused
 
+HOLD = "answer"  # the controls are had for this while an answer is typed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...model import asks
 from ...model.errors import HoldfastError, invalid, not_found
+from ...model.limits import CANONICAL_LINE_MAX
 from .. import inbox, views
 from ..watch import about
 from .approving import Approving
@@ -194,5 +195,7 @@ class Asking(Approving):
 
 def check_line(data: bytes) -> None:
     """An answer is one line: a second would land in the next prompt, a control character is a key, not a text."""
+    if len(data) >= CANONICAL_LINE_MAX:
+        raise invalid(f"an answer of {len(data)} bytes", f"a line has at most {CANONICAL_LINE_MAX - 1}")
     if any((b < 0x20 and b != 0x09) or b == 0x7F for b in data):
         raise invalid("an answer is one line of text, without control characters", "hold send types anything else")
