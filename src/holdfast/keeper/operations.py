@@ -118,7 +118,8 @@ def _input(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Jso
 def _answer(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     """Types an answer into the very prompt it was given for, or not at all. `force` preempts an agent that waits."""
     answers.check(keeper, request["expect"])
-    force, why = request.get("force") is True, asked.text(request, "why")
+    holder, why = keeper.controls.holder, asked.text(request, "why")
+    force = request.get("force") is True and holder is not None and holder.kind != "human"
     holding.have(keeper, actor, answers.HOLD, UNTIL_DROPPED, force=force, why=why)
     try:
         return _input(keeper, channel, actor, {**request, "hold": None, "what": "answer"})

@@ -17,7 +17,7 @@ from holdfast.host.notify import Notifier, message, sentence
 from holdfast.model.settings import Notify
 from tests.support.home import until
 
-ITEM = {
+ITEM: dict[str, Any] = {
     "id": "ask_1", "kind": "secret", "session": "ses_1", "session_name": "build", "text": "Password for hunter2:",
     "options": [], "detail": {"why": "hunter2"}, "answer": None,
 }  # fmt: skip
