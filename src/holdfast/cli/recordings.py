@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import heapq
 
-from ..model.actors import label
+from ..model import story
 from ..term.queries import QueryFilter
+from .timeline import fetch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from ..term.cast import Event
 
     Placed = tuple[int, Event]  # the output offset after the event, and the event
+
+
+_UNTOLD = ("resize", "ended", "refuse")  # sizes and the end are in a recording anyway; what was refused did not happen
 
 
 def events(host: Host, session: str, *, lines: bool, actors: bool = True) -> Iterator[Event]:
@@ -31,17 +35,21 @@ def placed(host: Host, session: str, *, lines: bool, actors: bool = True) -> Ite
 
 def acts(host: Host, session: str) -> Iterator[Placed]:
     """Who acted, as marks. The same words again within a second are one mark."""
-    after: int | None = 0
-    last: tuple[str, float] = ("", 0.0)
-    while after is not None:
-        page = host.call("acts", session=session, after=after)
-        for entry in page["entries"]:
-            words = label(entry)
-            if words is None or (words == last[0] and entry["at"] - last[1] < 1.0):
-                continue
-            last = (words, entry["at"])
-            yield int(entry.get("offset") or 0), (float(entry["at"]), "m", words)
-        after = page["next"]
+    last = ("", 0.0)
+    for entry in fetch(host, session, None, 0):
+        if entry["kind"] in _UNTOLD:
+            continue
+        at = _seconds(entry["at"])
+        for words in story.tell([entry], names=False):
+            if words.text != last[0] or at - last[1] >= 1.0:
+                yield int(entry["offset"] or 0), (at, "m", words.text)
+            last = (words.text, at)
+
+
+def _seconds(rfc3339: str) -> float:
+    from datetime import datetime
+
+    return datetime.fromisoformat(rfc3339).timestamp()
 
 
 def output(host: Host, session: str, *, lines: bool) -> Iterator[Placed]:

@@ -62,10 +62,6 @@ def run(args: argparse.Namespace) -> int:
         restart=args.restart, idle_ttl=args.idle_ttl, acts_as=args.acts_as, why=args.why,
         pids_max=limits.get("pids"), memory_max=limits.get("memory"), log_max=limits.get("log"),
     )  # fmt: skip
-    if args.acts_as:
-        raise HoldfastError(
-            "not_allowed", f"no operator {args.acts_as[:60]!r} is enrolled here", "leave --as out"
-        )
     if interactive and os.environ.get("HOLDFAST_SESSION"):
         raise HoldfastError(
             "conflict",

@@ -124,12 +124,16 @@ class Desk:
     def _note(self, kind: str, item: Json, actor: Json | None, **facts: Any) -> None:
         self._daemon.journal.note(
             kind, session=item["session"], actor=actor, why=item["detail"].get("why"), ask=item["id"],
-            ask_kind=item["kind"], **facts,
+            ask_kind=item["kind"], session_name=item["session_name"], **facts,
         )  # fmt: skip
 
     def _somebody_is_there(self, session_id: str) -> bool:
         session = self._daemon.registry.sessions.get(session_id)
-        return session is not None and any(a.get("kind") == "human" for a in session.attached)
+        return session is not None and any(self._is_human(a["operator"]) for a in session.attached)
+
+    def _is_human(self, operator: str) -> bool:
+        who = self._daemon.operators.by_id.get(operator)
+        return who is not None and who.kind == "human"
 
     def _configured(self, settings: Settings) -> None:
         self.watch.configured(settings.notify.wanted and bool(settings.notify.kinds & set(asks.TYPED)))
@@ -138,14 +142,13 @@ class Desk:
 
     async def _revoke_typing(self, settings: Settings) -> None:
         """Channels that were opened before a rule came would go around it: they are closed."""
-        query = "SELECT id, kind FROM operators WHERE kind != 'human'"
-        operators = await self._daemon.ledger.read(lambda db: db.execute(query).fetchall())
+        operators = [who for who in self._daemon.operators.by_id.values() if who.kind != "human"]
         for session in self._live():
-            for operator, kind in operators:
-                if settings.broken is None and not approvals.typing_refused(settings.rules, kind, session.name):
+            for who in operators:
+                if settings.broken is None and not approvals.typing_refused(settings.rules, who.kind, session.name):
                     continue
                 try:
                     if session.link is not None:
-                        await session.link.act("revoke", operator=operator)
+                        await session.link.act("revoke", operator=who.id)
                 except HoldfastError as e:
-                    log.warning("channels of %s to %s were not closed: %s", operator, session.name, e.line())
+                    log.warning("channels of %s to %s were not closed: %s", who.name, session.name, e.line())

@@ -159,13 +159,16 @@ class KeeperLink(asyncio.Protocol):
         finally:
             self._waiting.pop(number, None)
 
-    async def input(self, data: bytes, actor: Json, hold: str | None = None) -> Json:
-        """Type for an operator; while the program does not take what was typed before, wait for room, for a while."""
-        extra = {"hold": hold} if hold else {}
+    async def input(self, data: bytes, actor: Json, hold: str | None = None, **about: object) -> Json:
+        """Type; `about` says what it is (send, exec, answer) and why.
+
+        While the program does not take what was typed before, wait for room, for a while.
+        """
+        known = {k: v for k, v in {"hold": hold, **about}.items() if v is not None}
         while True:
             self._room.clear()
             try:
-                return await self.act("input", data=base64.b64encode(data).decode(), **{"as": actor}, **extra)
+                return await self.act("input", data=base64.b64encode(data).decode(), **{"as": actor}, **known)
             except HoldfastError as e:
                 if e.code != "busy":
                     raise

@@ -66,6 +66,21 @@ class Session:
         return str(self.manifest["kind"])
 
     @property
+    def hands(self) -> list[str]:
+        """Operators other than the one it acts as who could type into this generation: it acts no wider than they."""
+        kept = self.state_file.get("hands") or {}
+        return list(kept.get("operators", [])) if kept.get("generation") == self.manifest["generation"] else []
+
+    def touched_by(self, operator: str) -> None:
+        if operator != self.manifest["acts_as"] and operator not in self.hands:
+            self.remember(hands={"generation": self.manifest["generation"], "operators": [*self.hands, operator]})
+
+    @property
+    def spools(self) -> bool:
+        """Whether its keeper keeps a record of what is done to it; the host notes it itself where it does not."""
+        return self.link is not None and "spool" in self.link.welcome.result()
+
+    @property
     def live(self) -> bool:
         return self.link is not None or self.unresponsive or self.starting
 

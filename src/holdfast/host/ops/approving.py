@@ -11,7 +11,7 @@ from ...model.errors import HoldfastError
 from .. import recipe
 from ..session import Session
 from ..watch import about
-from .base import Base
+from .base import Base, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ class Approving(Base):
     async def _approve_send(self, session: Session, data: bytes, request: Json, caller: Caller) -> None:
         typed = data + (b"\x04" if request.get("eof") else b"")
         if request.get("secret"):
-            self.desk.gate.check_typing(caller.actor, session.name)  # a secret cannot be shown to anybody
+            self.desk.gate.check_typing(self._ruled(caller), session.name)  # a secret cannot be shown to anybody
         elif typed:
             await self._approve("send", caller, session.name, typed, session=about(session), request=request)
             self._still_live(session)
 
     async def _approve_run(self, request: Json, caller: Caller) -> None:
-        if caller.kind == "human":
+        if self._is_person(caller):
             return
         env = recipe.check_env(request.get("env") or {})
         words = recipe.check_command(request.get("command"), env)
@@ -48,7 +48,7 @@ class Approving(Base):
         base = caller.session.manifest["env"] if caller.session else dict(os.environ)
         detail = {
             "cwd": approvals.visible(str(request.get("cwd") or "")), "name": name,
-            "acts_as": approvals.visible(str(request.get("acts_as") or caller.name)),
+            "acts_as": approvals.visible(self._name_of(request.get("acts_as")) or caller.name),
             "env": approvals.env_changes(env, base),
         }  # fmt: skip
         approvals.check_length(repr(detail))
@@ -60,23 +60,33 @@ class Approving(Base):
         self, verb: str, caller: Caller, name: str, command: bytes, *, request: Json, session: Json | None = None,
         detail: Json | None = None, key: str | None = None,
     ) -> None:  # fmt: skip
-        told = {**(detail or {}), **({"why": str(request["why"])} if request.get("why") else {})}
-        item = None
-        try:
-            item = await self.desk.gate.approve(
-                verb, caller.actor, name, command, session=session, detail=told, request=key
-            )
-        except HoldfastError as e:
-            if e.code == "not_allowed":
-                self.journal.note(
-                    "refuse", session=session["session"] if session else None, actor=caller.actor,
-                    why=request.get("why"), op=verb, reason=e.message,
-                )  # fmt: skip
-            raise
-        if item is not None:
-            await self.journal.written()
+        told = {**(detail or {}), **({"why": why} if (why := why_of(request)) else {})}
+        actor = self._ruled(caller)
+        await self.desk.gate.approve(verb, actor, name, command, session=session, detail=told, request=key)
+
+    def _ruled(self, caller: Caller) -> Json:
+        """Whose rules count: an agent that had its hands on a person's shell may be the one who calls from it."""
+        for other in caller.bound_by:
+            who = self.operators.by_id.get(other)
+            if who is not None and who.kind != "human":
+                return who.actor
+        return caller.actor
+
+    def _name_of(self, operator: object) -> str:
+        who = self.operators.by_id.get(str(operator))
+        return who.name if who is not None else str(operator or "")
+
+    def _is_person(self, caller: Caller) -> bool:
+        return bool(self._ruled(caller)["kind"] == "human")
 
     # -- the controls that a human holds
+
+    async def _or_request(self, session: Session, caller: Caller, why: str | None, e: HoldfastError) -> HoldfastError:
+        """The error for someone whom the controls were refused: where a human holds them, that human has been asked."""
+        if e.code != "conflict" or caller.kind == "human" or session.controls["kind"] != "human":
+            return e
+        item = await self._request_controls(session, caller, why)
+        return HoldfastError("conflict", e.message, f"asked for them: {item['id']}")
 
     async def _request_controls(self, session: Session, caller: Caller, why: str | None) -> Json:
         """What an agent gets instead of the controls that a human holds: an item for that human."""

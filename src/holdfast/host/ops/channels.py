@@ -15,7 +15,7 @@ from ..link import dial
 from ..registry import follow_links
 from ..server import Reply
 from ..session import Session
-from .base import Base
+from .approving import Approving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_RIGHTS = ["view", "type", "resize", "signal", "stop"]
 _DIAL_TRIES, _DIAL_PAUSE_S = 200, 0.01  # a keeper that closed its door has told us why within two seconds
 _RESTORED_LINES = 500  # history drawn on attach: 18 ms of colour log, where all 2,000 lines would take 48
 
 
-class Channels(Base):
+class Channels(Approving):
     """open and attach."""
 
     async def op_open(self, request: Json, caller: Caller) -> Reply:
@@ -37,7 +36,7 @@ class Channels(Base):
         if session.link is None and session.unresponsive:
             await self.registry.connect(session)
         if not request.get("read_only"):
-            self.desk.gate.check_typing(caller.actor, session.name)
+            self.desk.gate.check_typing(self._ruled(caller), session.name)
         about = {"session": session.id, "name": session.name, "state": session.state, "kind": session.kind}
         fd = await self._dial(session, request, caller, attach=False)
         if fd is None:
@@ -56,11 +55,15 @@ class Channels(Base):
         raise HoldfastError("failed", f"{session.name} does not answer", "try again")
 
     def _channel(self, session: Session, request: Json, caller: Caller, *, attach: bool) -> int:
-        rights = ["view"] if request.get("read_only") else _RIGHTS
+        rights, grants, until = caller.rights(session)
+        if request.get("read_only"):
+            rights = ["view"]
+        elif "type" in rights and caller.kind != "human":
+            session.touched_by(caller.operator)  # before it can: nobody sees what is typed on a channel
         sock = dial(session.folder.keeper_socket)
         hello = {
             "v": frames.VERSION, "token": session.manifest["token"], "role": "operator", **caller.actor,
-            "rights": rights,
+            "rights": rights, "grants": grants, "until": until,
             "via": str(request.get("via") or "sdk"), "client": str(request.get("client") or ids.new("")),
             "attach": attach,
             "acks": not attach,  # a terminal shows its echo; an ACK would only wake its client twice
@@ -72,7 +75,7 @@ class Channels(Base):
         """What restores the screen, the offset it stands at, and the channel that goes on from there."""
         session = await (self._find(request, caller) if request.get("ended") else self._live(request, caller))
         if not request.get("read_only"):
-            self.desk.gate.check_typing(caller.actor, session.name)
+            self.desk.gate.check_typing(self._ruled(caller), session.name)
             self._follow(session, request)
         fd = await self._dial(session, request, caller, attach=True)
         if fd is None:

@@ -10,9 +10,11 @@ from typing import Any
 from ...model import asks
 from ...model.errors import HoldfastError, invalid, not_found
 from ...model.limits import CANONICAL_LINE_MAX
+from ...model.names import refused
 from .. import inbox, views
 from ..watch import about
-from .approving import Approving
+from .acting import Acting
+from .base import why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ Json = dict[str, Any]
 _ID = re.compile(r"ask_[0-9a-z]{16}")
 
 
-class Asking(Approving):
+class Asking(Acting):
     """ask, asked, inbox and answer."""
 
     # -- asking
@@ -36,7 +38,7 @@ class Asking(Approving):
             raise invalid(f"{str(ask)[:40]!r} is not an ask id", "leave it out and one is made")
         if ask is not None and (known := await self._known(ask, caller)) is not None:
             return self._item(known)  # the same question, sent again because the reply was lost
-        detail = {"why": str(request["why"])} if request.get("why") else {}
+        detail = {"why": why} if (why := why_of(request)) else {}
         item = await self.desk.inbox.add(
             "question", session=about(session) if session else None, asker=caller.actor, text=text, options=options,
             detail=detail, ask=ask,
@@ -71,7 +73,7 @@ class Asking(Approving):
         await self._look(caller)
         last = box.last
         items = await box.since(0) if request.get("all") else box.open_items()
-        return {"items": [self._item(i) for i in items if self._visible(i, caller)], "last": last}
+        return {"items": [self._item(i) for i in items if self._may_see(i, caller)], "last": last}
 
     async def _follow_inbox(self, after: int | None, caller: Caller) -> Json:
         """What is open, or what has changed since: an answer comes when there is something to tell."""
@@ -79,13 +81,13 @@ class Asking(Approving):
         if after is None:
             await self._look(caller)
             last = box.last
-            return {"items": [self._item(i) for i in box.open_items() if self._visible(i, caller)], "last": last}
+            return {"items": [self._item(i) for i in box.open_items() if self._may_see(i, caller)], "last": last}
         seen = int(after)
         while True:
             await box.change(seen)
             items = await box.since(seen)
             seen = max((int(i["changed"]) for i in items), default=seen)
-            shown = [self._item(i) for i in items if self._visible(i, caller)]
+            shown = [self._item(i) for i in items if self._may_see(i, caller)]
             if shown:
                 return {"items": shown, "last": seen}
 
@@ -93,17 +95,17 @@ class Asking(Approving):
         sessions = [s for s in self.registry.sessions.values() if s.link is not None and caller.may("view", s)]
         await self.desk.watch.look(sessions)
 
-    def _visible(self, item: Json, caller: Caller) -> bool:
+    def _may_see(self, item: Json, caller: Caller) -> bool:
         """One's own, and what concerns a session one may see; what asks for a person is shown to people."""
         if item["asker"] and item["asker"]["operator"] == caller.operator:
             return True
-        if caller.kind != "human" and item["kind"] not in asks.TYPED:
+        if not self._is_person(caller) and item["kind"] not in asks.TYPED:
             return False
         session = self.registry.sessions.get(item["session"]) if item["session"] else None
         return session is None or caller.may("view", session)
 
     def _shown(self, item: Json, caller: Caller) -> Json:
-        if not self._visible(item, caller):
+        if not self._may_see(item, caller):
             raise not_found(f"no inbox item {item['id']!r}", "hold inbox lists them")
         return item
 
@@ -132,10 +134,9 @@ class Asking(Approving):
             text = None if data is None else base64.b64decode(str(data)).decode("utf-8", "replace")
             answer = None if text is None else asks.check_answer(item, text)
             done = await self._end_ask(item, event, request, caller, answer=answer)
-        kind = {"answer": "answer", "approve": "approve", "deny": "deny"}[event]
         self.journal.note(
-            kind, session=item["session"], actor=caller.actor, why=request.get("why"), ask=item["id"],
-            ask_kind=item["kind"], offset=item["offset"], to=item["asker"],
+            event, session=item["session"], actor=caller.actor, why=why_of(request), ask=item["id"],
+            ask_kind=item["kind"], offset=item["offset"], session_name=item["session_name"],
         )  # fmt: skip
         await self.journal.written()
         return self._item(done)
@@ -146,8 +147,8 @@ class Asking(Approving):
             caller.require("approve", session)
         elif item["kind"] in asks.TYPED or session is not None:
             caller.require("type" if item["kind"] != "question" else "view", session)
-        if item["kind"] not in asks.TYPED and caller.kind != "human":
-            raise HoldfastError("not_allowed", f"{item['id']} is for a human to answer", "wait for one")
+        if item["kind"] not in asks.TYPED and not self._is_person(caller):
+            raise refused(f"{item['id']} is for a human to answer", "wait for one")
 
     async def _end_ask(self, item: Json, event: str, request: Json, caller: Caller, **more: Any) -> Json:
         return await self.desk.inbox.end(
@@ -158,7 +159,8 @@ class Asking(Approving):
         """Into the live stdin, if the very prompt is still there. What was typed is not kept."""
         check_line(data)
         session = await self._live({"session": item["session"]}, caller)
-        self.desk.gate.check_typing(caller.actor, session.name)
+        self.desk.gate.check_typing(self._ruled(caller), session.name)
+        session.touched_by(caller.operator)
 
         async def effect(open_item: Json) -> None:
             sample, _ = await views.observe(session, self.screens, quick=True)
@@ -170,8 +172,8 @@ class Asking(Approving):
             if open_item["kind"] == "input":  # a line editor echoes by itself: what counts is that nothing changed
                 expect["echo"] = sample["facts"]["tty"]["echo"]
             await session.link.act(
-                "answer", data=base64.b64encode(data + b"\r").decode(), expect=expect, force=caller.kind == "human",
-                why=request.get("why"), **{"as": caller.actor},
+                "answer", data=base64.b64encode(data + b"\r").decode(), expect=expect, force=self._is_person(caller),
+                why=why_of(request), **{"as": caller.actor},
             )  # fmt: skip
 
         try:
@@ -185,10 +187,8 @@ class Asking(Approving):
         session = await self._live({"session": item["session"]}, caller)
 
         async def effect(open_item: Json) -> None:
-            assert session.link is not None
-            await session.link.act(
-                "hand", to=open_item["asker"], note=request.get("why"), why=request.get("why"), **{"as": caller.actor}
-            )
+            asker = open_item["asker"]["operator"]
+            await self._hand(session, asker, request, caller, note=why_of(request))
 
         return await self._end_ask(item, "approve", request, caller, effect=effect)
 
