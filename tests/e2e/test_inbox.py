@@ -21,6 +21,15 @@ from tests.support.home import HOLD, HomeForTests, read_all, until
 from tests.support.keeperline import KeeperLine
 
 ASK_NAME = "import sys\nx = input('name? ')\nprint('hello', x)\nsys.stdin.read()"
+TWO_PROMPTS = """
+import signal
+signal.signal(signal.SIGUSR1, lambda *_: 1 / 0)
+try:
+    input("keep? ")
+except ZeroDivisionError:
+    pass
+print("\\ngot [" + input("\\ndelete everything? ") + "]")
+"""
 ASK_SECRET = "import getpass, sys\nx = getpass.getpass('key: ')\nprint('got', len(x))\nsys.stdin.read()"
 
 
@@ -79,10 +88,10 @@ def test_of_two_answers_at_the_same_moment_one_lands(hold: HomeForTests) -> None
 
 
 def test_an_answer_never_lands_in_another_prompt(hold: HomeForTests) -> None:
-    script = "read -t 2 -p 'keep? ' x; read -p 'delete everything? ' y; echo \"got [$x] [$y]\""
-    s = hold.run("bash", "-c", script, name="two")
+    s = hold.run("python3", "-c", TWO_PROMPTS, name="two")
     first = item_of(hold, s, "input")
     assert first["text"] == "keep?"
+    s.kill("USR1", to="main")  # it leaves the first prompt by itself
     shows(s, "delete everything")
     late = hold("answer", first["id"], "yes")
     assert (late.code, late.out) == (5, "")
@@ -91,7 +100,7 @@ def test_an_answer_never_lands_in_another_prompt(hold: HomeForTests) -> None:
     assert hold.host.call("asked", ask=first["id"], timeout=0)["state"] == "gone"
     assert b"yes" not in read_all(s)
     assert hold("answer", second["id"], "no").code == 0
-    shows(s, r"got \[\] \[no\]")
+    shows(s, r"got \[no\]")
 
 
 def test_a_prompt_that_somebody_typed_into_is_another_prompt(hold: HomeForTests) -> None:
