@@ -28,9 +28,11 @@ def test_an_exported_recording_has_sizes_times_output_and_exit_status(hold: Home
     assert header["version"] == 3
     assert (header["term"]["cols"], header["term"]["rows"]) == (100, 30)
     assert (header["title"], header["command"].split()[:2]) == ("rec", ["sh", "-c"])
-    assert [e[1] for e in events] == ["o", "o", "x"]
-    assert [e[2] for e in events] == ["one\r\n", "\x1b[31mtwo\x1b[0m", "3"]  # the question to the terminal is left out
-    assert 0.2 < events[1][0] < 30
+    marks = [e for e in events if e[1] == "m"]
+    assert any("started it" in e[2] for e in marks)
+    assert [e[1] for e in events if e not in marks] == ["o", "o", "x"]
+    assert [e[2] for e in events if e not in marks] == ["one\r\n", "\x1b[31mtwo\x1b[0m", "3"]  # the question to the terminal is left out
+    assert 0.2 < sum(e[0] for e in events) < 60  # intervals
     assert not list(tmp_path.glob("*.tmp"))
 
 
@@ -38,7 +40,7 @@ def test_version_2_and_stdout(hold: HomeForTests) -> None:
     recorded(hold)
     header, *events = map(json.loads, hold("export", "rec", "--cast", "-", "--v2").out.splitlines())
     assert (header["version"], header["width"], header["height"]) == (2, 100, 30)
-    assert [e[1] for e in events] == ["o", "o"]
+    assert [e[1] for e in events if e[1] != "m"] == ["o", "o"]
 
 
 def test_a_resize_is_part_of_the_recording(hold: HomeForTests) -> None:
@@ -92,7 +94,7 @@ def test_replay_in_a_terminal_ends_by_itself_and_leaves_it_as_it_was(hold: HomeF
 def test_replay_stops_at_a_key_and_pauses_at_another(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "echo first; sleep 0.5; echo second; sleep 3; echo third; cat", name="rec")
     s.wait(text="third", timeout=30)
-    with AttachedTerminal(hold, "replay", "rec", "--speed", "0.5") as terminal:
+    with AttachedTerminal(hold, "replay", "rec", "--speed", "0.5", "--no-actors") as terminal:
         terminal.shows("first")
         terminal.type(b" ")
         terminal.settle(2.0)  # longer than the pause before the second line
@@ -103,3 +105,67 @@ def test_replay_stops_at_a_key_and_pauses_at_another(hold: HomeForTests) -> None
         assert terminal.wait() == 0
         assert b"third" not in terminal.raw
     assert s.status().state == "live"
+
+
+def test_marks_say_who_acted_and_never_what_was_typed_in_secret(hold: HomeForTests) -> None:
+    assert hold("operator", "add", "bot", "--kind", "agent", "--grant", "view,type,exec,request_control").code == 0
+    s = hold.run("bash", "--norc", name="rec")
+    s.wait(input=True, timeout=30)
+    assert hold("exec", "rec", "--why", "to see", "--", "echo", "from-bot", HOLDFAST_OPERATOR="bot").code == 0
+    assert hold("send", "rec", "--secret", "--stdin", "--enter", stdin=b": s3cr3t").code == 0
+    assert hold("take", "rec").code == 0
+    s.stop(0)
+    until(lambda: s.status().state == "exited")
+    exported = hold("export", "rec", "--cast", "-")
+    marks = [e[2] for e in map(json.loads, exported.out.splitlines()[1:]) if e[1] == "m"]
+    me = hold.host.call("ping")["operator"]["name"]
+    assert any(m.startswith("bot (agent) ran") and "to see" in m for m in marks), marks
+    assert any(m.startswith(f"{me} sent a secret") for m in marks), marks
+    assert any(m.startswith(f"{me} took the controls") for m in marks), marks
+    assert not any("s3cr3t" in m for m in marks)
+    times = [e[0] for e in map(json.loads, exported.out.splitlines()[1:])]
+    assert all(t >= 0 for t in times)
+
+
+def test_a_replay_in_a_pipe_tells_its_actors_apart_from_the_output(hold: HomeForTests) -> None:
+    recorded(hold)
+    answer = hold("replay", "rec", "--speed", "100")
+    assert answer.raw == b"one\r\n\x1b[31mtwo\x1b[0m"
+    assert "started it" in answer.err
+    assert hold("replay", "rec", "--speed", "100", "--no-actors").err == ""
+
+
+def test_a_replay_in_a_terminal_shows_its_actors_and_puts_the_picture_back(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", r"printf '\033[5;5Hpicture'; read x; printf '\033[7;7Hsecond'; sleep 0.3", name="rec")
+    s.wait(text="picture", timeout=30)
+    s.send("", enter=True)
+    s.wait(exit=True, timeout=30)
+    with AttachedTerminal(hold, "replay", "rec", "--max-idle", "0.1") as terminal:
+        terminal.shows("sent “")
+        assert terminal.wait() == 0
+        lines = terminal.screen.text().splitlines()
+        assert lines[4].startswith("    picture")
+        assert lines[6].startswith("      second")
+        assert "sent “" not in "\n".join(lines[:23])
+
+
+def test_a_replay_begins_where_it_is_told_to(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "stty -echo; echo alpha; read x; echo beta; read x; echo gamma", name="rec")
+    for text in ("alpha", "beta"):  # each line is an event of its own: the next is printed after it was seen
+        s.wait(text=text, timeout=30)
+        s.send("", enter=True)
+    s.wait(exit=True, timeout=30)
+    until(lambda: s.status().state == "exited")
+    begin = ("replay", "rec", "--speed", "100", "--no-actors")
+    assert hold(*begin, "--search", "beta").raw == b"beta\r\ngamma\r\n"
+    assert hold(*begin, "--from", "7").raw == b"beta\r\ngamma\r\n"
+    assert hold(*begin, "--from", "0").raw == b"alpha\r\nbeta\r\ngamma\r\n"
+    assert hold(*begin, "--from", "1h").raw == b"alpha\r\nbeta\r\ngamma\r\n"
+    assert hold(*begin, "--from", "8", "--search", "a").raw == b"beta\r\ngamma\r\n"
+    for nowhere in (("--search", "omega"), ("--from", "100000"), ("--from", "2090-01-01T00:00:00Z")):
+        answer = hold(*begin, *nowhere)
+        assert (answer.code, answer.raw, answer.err.count("\n")) == (3, b"", 1)
+    assert hold(*begin, "--from", "whenever").code == 2
+    assert hold(*begin, "--search", "").code == 2
+    assert hold("replay", "rec", "--speed", "100", "--search", "started it").raw == b"alpha\r\nbeta\r\ngamma\r\n"
+    assert s.status().state == "exited"

@@ -137,3 +137,14 @@ def alive(pid: int) -> bool:
 
 def read_all(session: Session, start: int = 0) -> bytes:
     return b"".join(c.data for c in session.output(start))
+
+
+async def until_async(condition: Callable[[], Any], timeout: float = 20) -> Any:
+    """`until` for a test that shares its loop with what it waits for."""
+    import asyncio
+
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"it did not come true within {timeout} s"
+        await asyncio.sleep(0.005)
+    return value

@@ -43,6 +43,11 @@ def print_json(value: object) -> None:
     sys.stdout.write(json.dumps(value) + "\n")  # ASCII: bytes that are not UTF-8 survive as escapes
 
 
+def flush() -> None:
+    """Out with it: whoever follows wants each line as it comes."""
+    sys.stdout.flush()
+
+
 def table(
     headers: Sequence[str], rows: Sequence[Sequence[object]], styles: Sequence[Sequence[str]] | None = None
 ) -> None:

@@ -1,10 +1,13 @@
-"""A session's recording from the host: events with their times, fetched a page at a time."""
+"""A session's recording from the host: output with its times, and who acted, fetched a page at a time."""
 
 from __future__ import annotations
 
 import base64
+import heapq
 
+from ..model import story
 from ..term.queries import QueryFilter
+from .timeline import fetch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,30 +16,69 @@ if TYPE_CHECKING:
     from ..client.sync import Host
     from ..term.cast import Event
 
+    Placed = tuple[int, Event]  # the output offset after the event, and the event
 
-def events(host: Host, session: str, *, lines: bool) -> Iterator[Event]:
-    """`o`, `r` and `m` events from the beginning of what is kept up to its present end.
+
+_UNTOLD = ("resize", "ended", "refuse")  # sizes and the end are in a recording anyway; what was refused did not happen
+
+
+def events(host: Host, session: str, *, lines: bool, actors: bool = True) -> Iterator[Event]:
+    """`o`, `r` and `m` events from the beginning of what is kept up to its present end."""
+    return (event for _, event in placed(host, session, lines=lines, actors=actors))
+
+
+def placed(host: Host, session: str, *, lines: bool, actors: bool = True) -> Iterator[Placed]:
+    """Output and, as marks at their times, what operators did: each with the offset at which it stands."""
+    marks = acts(host, session) if actors else iter(())
+    return heapq.merge(output(host, session, lines=lines), marks, key=lambda p: p[1][0])
+
+
+def acts(host: Host, session: str) -> Iterator[Placed]:
+    """Who acted, as marks. The same words again within a second are one mark."""
+    last = ("", 0.0)
+    for entry in fetch(host, session, None, 0):
+        if entry["kind"] in _UNTOLD:
+            continue
+        at = _seconds(entry["at"])
+        for words in story.tell([entry], names=False):
+            if words.text != last[0] or at - last[1] >= 1.0:
+                yield int(entry["offset"] or 0), (at, "m", words.text)
+            last = (words.text, at)
+
+
+def _seconds(rfc3339: str) -> float:
+    from datetime import datetime
+
+    return datetime.fromisoformat(rfc3339).timestamp()
+
+
+def output(host: Host, session: str, *, lines: bool) -> Iterator[Placed]:
+    """What was printed, its sizes, and marks for what is gone.
 
     Terminal queries are left out: whoever plays them would get answers typed. With `lines` (a program on pipes) each
     line end becomes what a terminal makes of it.
     """
     at: int | None = None
-    filters, time_s = {"o": QueryFilter(), "e": QueryFilter()}, 0.0
+    filters, time_s, offset = {"o": QueryFilter(), "e": QueryFilter()}, 0.0, 0
     while True:
         page = host.call("recording", session=session, **{"from": at})
+        offset = page["start"]
         for time_s, code, value in page["events"]:
             if code in filters:
-                data = filters[code].strip(base64.b64decode(value))
+                raw = base64.b64decode(value)
+                offset += len(raw)
+                data = filters[code].strip(raw)
                 if data:
-                    yield time_s, "o", data.replace(b"\n", b"\r\n") if lines else data
+                    yield offset, (time_s, "o", data.replace(b"\n", b"\r\n") if lines else data)
             elif code == "r":
                 cols, _, rows = value.partition("x")
-                yield time_s, "r", (int(cols), int(rows))
+                yield offset, (time_s, "r", (int(cols), int(rows)))
             else:
-                yield time_s, "m", f"output {value} is gone"
+                offset = int(value.partition("-")[2])
+                yield offset, (time_s, "m", f"output {value} is gone")
         at = page["next"]
         if at is None:
             break
     for held in (f.flush() for f in filters.values()):  # half an escape sequence at the very end
         if held:
-            yield time_s, "o", held
+            yield offset, (time_s, "o", held)

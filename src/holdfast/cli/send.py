@@ -18,7 +18,7 @@ import sys
 
 from ..client.sync import Host
 from ..model.errors import HoldfastError, invalid
-from . import arguments, output
+from . import arguments, output, secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_SECRET_BYTES_MAX = 64 << 10  # a key file, not a disk
 _PORTION_BYTES = 64 << 10  # one frame to the keeper; stdin of any length passes without being held whole
 
 
@@ -81,9 +80,9 @@ def _parts(host: Host, args: argparse.Namespace, text: str) -> Iterator[bytes]:
     head = text.encode("utf-8", "surrogateescape")
     tail = _keys(host, args.session, args.key) + (b"\r" if args.enter else b"")
     if args.secret and (sys.stdin.isatty() or not args.stdin):
-        yield _asked(args.session) + (tail or b"\r")  # the Return that ended the answer is part of it
+        yield secrets.ask(args.session) + (tail or b"\r")  # the Return that ended the answer is part of it
     elif args.secret:
-        secret = sys.stdin.buffer.read(_SECRET_BYTES_MAX)
+        secret = secrets.from_stdin()
         if args.enter and secret.endswith(b"\n"):
             secret = secret[:-1]  # `echo SECRET |` brings a line end of its own
         yield secret + tail
@@ -96,19 +95,6 @@ def _parts(host: Host, args: argparse.Namespace, text: str) -> Iterator[bytes]:
             yield tail
     elif head + tail:
         yield head + tail
-
-
-def _asked(session: str) -> bytes:
-    """The secret, typed by a person at this terminal without echo."""
-    import getpass
-    import warnings
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", getpass.GetPassWarning)  # no terminal: it would echo
-            return getpass.getpass(f"secret for {output.safe(session)}: ").encode("utf-8", "surrogateescape")
-    except (getpass.GetPassWarning, EOFError, OSError):
-        raise HoldfastError("usage", "there is no terminal to ask at", "pass the secret with --stdin") from None
 
 
 def _keys(host: Host, session: str, names: list[str]) -> bytes:

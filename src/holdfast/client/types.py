@@ -157,6 +157,26 @@ class Chunk(msgspec.Struct, frozen=True):
         return self.gap[1] if self.gap else self.offset + len(self.data)
 
 
+class Ask(msgspec.Struct, frozen=True):
+    """An inbox item. `kind` is input, secret, question, approval or control_request; `state` begins as open."""
+
+    id: str
+    kind: str
+    state: str
+    session: str | None
+    session_name: str | None
+    asker: dict[str, str] | None
+    text: str
+    options: list[str]
+    detail: dict[str, object]
+    created_at: str
+    expires_at: str | None
+    answer: str | None
+    answered_by: dict[str, str] | None
+    answered_at: str | None
+    changed: int
+
+
 class Screen(msgspec.Struct, frozen=True):
     session: str
     offset: int

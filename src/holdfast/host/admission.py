@@ -24,6 +24,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "rename": ("stop", SESSION), "prune": ("stop", EACH), "down": ("stop", HOST),
     # the controls; the keeper checks who holds them
     "take": ("request_control", SESSION), "release": ("view", SESSION), "hand": ("view", SESSION),
+    # the inbox: one's own items, and those of sessions one may view; who may answer depends on the item
+    "ask": ("", ANYONE), "asked": ("", ANYONE), "inbox": ("", ANYONE), "answer": ("", ANYONE),
     # operators; delegation is judged by the grant it starts from
     "operator_ls": ("", ANYONE), "operator_find": ("", ANYONE), "operator_add": ("enrol", HOST),
     "operator_grant": ("", ANYONE), "operator_revoke": ("", ANYONE),

@@ -19,6 +19,7 @@ from ..model.times import rfc3339
 from ..system import kernel
 from ..system.files import read_json, write_json
 from ..version import VERSION
+from .desk import Desk
 from .identity import Identities
 from .ingest import Ingest
 from .journal import Journal
@@ -67,6 +68,7 @@ class Daemon:
         self.identities = Identities(home, self.registry, self.operators, lambda: self.zygote.pid)
         self.screens = Screens()
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
+        self.desk = Desk(self)
         self.operations = Operations(self)
         self.stopped = asyncio.Event()
 
@@ -91,6 +93,7 @@ class Daemon:
     def _heard(self, session: Session, event: Json) -> None:
         self.screens.heard(session, event)
         self.operations.heard(session, event)
+        self.desk.heard(session, event)
         self.ingest.heard(session, event)
         self.policies.heard(session, event)
 
@@ -108,6 +111,7 @@ class Daemon:
         self._clean_roles()
         registration = kernel.register(self.home.roles)
         await asyncio.gather(self.zygote.start(), self._know())
+        await self.desk.begin()
         server = Server(listen(self.home.socket), self.operations.handle, self._foreign)
         write_json(self.home.running_file, self.about(), durable=False)
         serving = asyncio.create_task(server.serve())
@@ -129,6 +133,7 @@ class Daemon:
         server.close()
         serving.cancel()
         self.policies.close()
+        self.desk.close()
         self.screens.close()
         self.refusals.flush()
         await self.ingest.settled()

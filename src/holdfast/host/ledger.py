@@ -41,6 +41,13 @@ MIGRATIONS: list[str] = [
     CREATE TABLE grants (id TEXT PRIMARY KEY, operator TEXT NOT NULL, body BLOB NOT NULL, signature TEXT NOT NULL,
                          revoked_at REAL, revoked_by TEXT) WITHOUT ROWID;
     """,
+    # 3: the inbox. `changed` numbers an item's last change; `request` is what it was asked for: asked again, it is
+    # the same item. The body is the item as JSON.
+    """
+    CREATE TABLE asks (id TEXT PRIMARY KEY, changed INTEGER NOT NULL UNIQUE, state TEXT NOT NULL, request TEXT UNIQUE,
+                       body TEXT NOT NULL) WITHOUT ROWID;
+    CREATE INDEX asks_state ON asks (state, changed);
+    """,
 ]  # fmt: skip
 
 

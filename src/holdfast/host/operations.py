@@ -16,6 +16,7 @@ from .identity import Caller, unresolved
 from .ops.acting import Acting
 from .ops.channels import Channels
 from .ops.commands import Commands
+from .ops.inbox import Asking
 from .ops.journal import JournalOps
 from .ops.lifetime import Lifetime
 from .ops.looking import Looking
@@ -32,13 +33,14 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Operations(Looking, Channels, Lifetime, Acting, Commands, OperatorOps, JournalOps):
+class Operations(Looking, Channels, Lifetime, Asking, Acting, Commands, OperatorOps, JournalOps):
     """Dispatch by name; who asks is identified and what they may is checked here, for every request."""
 
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
         self.registry, self.screens, self.policies = daemon.registry, daemon.screens, daemon.policies
         self.ledger, self.journal, self.operators = daemon.ledger, daemon.journal, daemon.operators
+        self.desk = daemon.desk
         self.pending = Pending()
         self.policies.observe = self._observe_fully
         self.execs = Execs(self._observe)

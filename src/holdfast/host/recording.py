@@ -18,7 +18,7 @@ _CODES = {0: "o", 1: "o", 2: "e"}  # terminal, stdout, stderr
 
 
 def recording(session: Session, start: int | None, limit_bytes: int = _PAGE_BYTES) -> Json:
-    """Events from an offset on, and the offset of the next page (None: that was all there is now).
+    """Events from an offset on, where they start, and the offset of the next page (None: that was all there is now).
 
     An event is [seconds since 1970, code, value]: `o` and `e` with base64, `r` with COLSxROWS, `gap` with FROM-TO.
     Where the log kept no time, the last known one is repeated. A size at the border of two pages may come twice.
@@ -27,6 +27,7 @@ def recording(session: Session, start: int | None, limit_bytes: int = _PAGE_BYTE
     at = first if start is None else int(start)
     if at < 0:
         raise invalid(f"no output lies at offset {at}", "offsets begin at 0")
+    began = max(at, first)
     known_s = float(session.manifest["created_at"])
     events: list[list[object]] = []
     size = 0
@@ -38,11 +39,11 @@ def recording(session: Session, start: int | None, limit_bytes: int = _PAGE_BYTE
             events.append([known_s, "r", f"{piece.size[0]}x{piece.size[1]}"])
             continue
         if size >= limit_bytes or len(events) >= _PAGE_EVENTS:
-            return {"next": at, "events": events}
+            return {"start": began, "next": at, "events": events}
         if piece.data is None:
             events.append([known_s, "gap", f"{piece.offset}-{piece.end}"])
         else:
             events.append([known_s, _CODES.get(piece.stream, "o"), base64.b64encode(piece.data).decode()])
             size += len(piece.data)
         at = piece.end
-    return {"next": None, "events": events}
+    return {"start": began, "next": None, "events": events}

@@ -10,7 +10,7 @@ import time
 from ..model import limits
 from ..model.controls import TAKEN, UNTIL_DROPPED, Actor, Refused, lasting
 from ..wire import frames
-from . import acts, asked, facts, holding
+from . import acts, answers, asked, facts, holding
 from .channel import Channel
 from .hello import status
 from .stopping import Stopping, send
@@ -113,6 +113,19 @@ def _input(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Jso
 
     holding.for_its_duration(keeper, actor, put, epoch)
     return {"epoch": keeper.controls.epoch, "end": keeper.log.end}
+
+
+def _answer(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    """Types an answer into the very prompt it was given for, or not at all. `force` preempts an agent that waits."""
+    answers.check(keeper, request["expect"])
+    holder, why = keeper.controls.holder, asked.text(request, "why")
+    force = request.get("force") is True and holder is not None and holder.kind != "human"
+    holding.have(keeper, actor, answers.HOLD, UNTIL_DROPPED, force=force, why=why)
+    try:
+        return _input(keeper, channel, actor, {**request, "hold": None, "what": "answer"})
+    finally:
+        if keeper.controls.drop(answers.HOLD):
+            holding.tell(keeper)
 
 
 def _drop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
@@ -262,6 +275,7 @@ _OPERATIONS = {
     "status": (_status, "view", False),
     "sample": (_sample, "view", False),
     "input": (_input, "type", True),
+    "answer": (_answer, "host", False),
     "drop": (_drop, "host", False),
     "reply": (_reply, "host", False),
     "resize": (_resize, "resize", True),

@@ -8,7 +8,7 @@ from .errors import HoldfastError, invalid
 from .limits import NAME_MAX
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u to misread
-PREFIXES = ("ses_", "hst_", "op_", "exe_", "req_", "grt_")
+PREFIXES = ("ses_", "hst_", "op_", "exe_", "req_", "grt_", "ask_")
 
 
 def new(prefix: str, length: int = 16) -> str:

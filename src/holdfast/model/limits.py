@@ -57,6 +57,20 @@ TEXT_WINDOW_BYTES = 64 << 10  # a text match spans at most this much output
 PATTERN_MAX = 1000  # characters of a regular expression
 PIDS_MAX = 8192  # processes of one session where a cgroup can hold it: a fork bomb ends here
 
+# Inbox
+ASK_TEXT_MAX = 4000  # characters of a question: a screen full, because it is shown whole
+ASK_OPTIONS_MAX = 20  # more is a form, not a question
+ASK_ANSWER_MAX = 64 << 10  # characters of an answer: a pasted file, not a disk
+ASKS_OPEN_MAX = 100  # open items of one operator: an agent that asks in a loop fills this, and no disk
+ASKS_CLOSED_KEPT = 1000  # answered and gone items kept to look back on; the journal keeps who answered for ever
+APPROVAL_TEXT_MAX = 64 << 10  # characters shown for approval: more is not read by anybody, and is refused instead
+APPROVAL_TIMEOUT_S = 300.0  # a person at the desk; whoever is away says so in the rule
+INBOX_SAMPLE_S = 2.0  # design: about 2 s for the inbox alone
+NOTIFY_TIMEOUT_S = 10.0  # a webhook or hook that takes longer is ended and tried again
+NOTIFY_TRIES = 3
+NOTIFY_PAUSE_S = 1.0  # before the second try; doubled before the third
+NOTIFY_QUEUE_MAX = 64  # notifications on their way; past it they are dropped and the log says so
+
 # Operators and grants
 OPERATORS_MAX = 1000  # enrolled on one host, revoked ones included: a team and its agents, not a directory
 GRANTS_MAX = 10_000  # ten for each operator; all are held in memory

@@ -6,7 +6,7 @@ import ctypes
 import fcntl
 import os
 
-_PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
+_PR_SET_DUMPABLE, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 4, 15, 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -18,6 +18,11 @@ def become_subreaper() -> None:
 
 def set_name(name: str) -> None:
     _libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0)
+
+
+def set_undumpable() -> None:
+    """No core of this process, by any way: a limit of 0 alone does not stop a core that is piped to a collector."""
+    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def start_time(pid: int) -> int:

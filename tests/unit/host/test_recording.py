@@ -77,6 +77,6 @@ def test_what_is_gone_is_a_gap(tmp_path: Path) -> None:
 
 
 def test_an_empty_session_has_no_events_and_a_negative_offset_is_refused(tmp_path: Path) -> None:
-    assert recording(session(tmp_path), None) == {"next": None, "events": []}
+    assert recording(session(tmp_path), None) == {"start": 0, "next": None, "events": []}
     with pytest.raises(HoldfastError):
         recording(session(tmp_path), -1)

@@ -8,12 +8,13 @@ import time
 from typing import Any
 
 from ...model import limits
-from ...model.errors import invalid
+from ...model.errors import HoldfastError, invalid
 from ...model.names import refused
 from .. import views
 from ..identity import scope_of
 from ..session import Session
-from .base import Base, why_of
+from .approving import Approving
+from .base import why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Acting(Base):
+class Acting(Approving):
     """send, resize, kill, take and release."""
 
     async def op_send(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
         assert session.link is not None
         data = base64.b64decode(str(request.get("data") or ""))
+        await self._approve_send(session, data, request, caller)
         hidden = bool(request.get("secret")) or await self._silent(session)
         session.touched_by(caller.operator)
         done: Json = {}
@@ -76,7 +78,10 @@ class Acting(Base):
     async def op_take(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
         assert session.link is not None
-        done = await session.link.act("take", force=True, why=why_of(request), **{"as": caller.actor})
+        try:
+            done = await session.link.act("take", force=True, why=why_of(request), **{"as": caller.actor})
+        except HoldfastError as e:
+            raise await self._or_request(session, caller, why_of(request), e) from None
         session.touched_by(caller.operator)
         epoch = done["controls"]["epoch"]
         self._note_unless_kept("take", session, caller, request, epoch=epoch, flushed=done.get("flushed"))
@@ -94,11 +99,14 @@ class Acting(Base):
     async def op_hand(self, request: Json, caller: Caller) -> Json:
         """The holder gives the controls to someone who may have them, with a note."""
         session = await self._live(request, caller)
+        note = str(request.get("note") or "")[: limits.WHY_MAX] or None
+        return await self._hand(session, str(request.get("to") or ""), request, caller, note)
+
+    async def _hand(self, session: Session, whom: str, request: Json, caller: Caller, note: str | None) -> Json:
         assert session.link is not None
-        to = self.operators.find(str(request.get("to") or ""))
+        to = self.operators.find(whom)
         if not self.operators.allows(to.id, "type", scope_of(session), time.time()):
             raise refused(f"{to.name} may not type in {session.name}", "grant it first: hold operator grant")
-        note = str(request.get("note") or "")[: limits.WHY_MAX] or None
         done = await session.link.act("hand", to=to.actor, note=note, why=why_of(request), **{"as": caller.actor})
         session.touched_by(to.id)
         self._note_unless_kept("hand", session, caller, request, to=to.actor, note=note)

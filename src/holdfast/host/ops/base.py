@@ -21,6 +21,7 @@ from ..waits import Waits
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..daemon import Daemon
+    from ..desk import Desk
     from ..identity import Caller
     from ..journal import Journal
     from ..ledger import Ledger
@@ -39,6 +40,7 @@ class Base:
     waits: Waits
     ledger: Ledger
     journal: Journal
+    desk: Desk
     operators: Operators
     pending: Pending
 

@@ -15,7 +15,7 @@ from ..link import dial
 from ..registry import follow_links
 from ..server import Reply
 from ..session import Session
-from .base import Base
+from .approving import Approving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _DIAL_TRIES, _DIAL_PAUSE_S = 200, 0.01  # a keeper that closed its door has told
 _RESTORED_LINES = 500  # history drawn on attach: 18 ms of colour log, where all 2,000 lines would take 48
 
 
-class Channels(Base):
+class Channels(Approving):
     """open and attach."""
 
     async def op_open(self, request: Json, caller: Caller) -> Reply:
@@ -35,6 +35,8 @@ class Channels(Base):
         session = await self._find(request, caller)
         if session.link is None and session.unresponsive:
             await self.registry.connect(session)
+        if not request.get("read_only"):
+            self.desk.gate.check_typing(self._ruled(caller), session.name)
         about = {"session": session.id, "name": session.name, "state": session.state, "kind": session.kind}
         fd = await self._dial(session, request, caller, attach=False)
         if fd is None:
@@ -73,6 +75,7 @@ class Channels(Base):
         """What restores the screen, the offset it stands at, and the channel that goes on from there."""
         session = await (self._find(request, caller) if request.get("ended") else self._live(request, caller))
         if not request.get("read_only"):
+            self.desk.gate.check_typing(self._ruled(caller), session.name)
             self._follow(session, request)
         fd = await self._dial(session, request, caller, attach=True)
         if fd is None:

@@ -10,7 +10,8 @@ from ...model import limits
 from ...model.errors import invalid
 from ..exec.quoting import quote
 from ..session import Session
-from .base import Base, why_of
+from .approving import Approving
+from .base import why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Commands(Base):
+class Commands(Approving):
     """exec and exec_result."""
 
     async def op_exec(self, request: Json, caller: Caller) -> Json:
@@ -30,6 +31,7 @@ class Commands(Base):
         encoded = [os.fsencode(w) for w in words]
         source = encoded[0] if len(encoded) == 1 else quote(encoded)
         timeout = request.get("timeout")
+        await self._approve_exec(session, source, request, caller)
         session.touched_by(caller.operator)
         command = await self.execs.start(session, source, caller.actor, request.get("exec_id"), why_of(request))
         self._note("exec", session, caller, request, exec_id=command.id, text=command.record["source"],

@@ -13,7 +13,8 @@ from ...model.errors import HoldfastError
 from ...model.names import refused
 from .. import views
 from ..session import Session
-from .base import Base, why_of
+from .approving import Approving
+from .base import why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ Json = dict[str, Any]
 _STOP_EXTRA_S = 15.0  # past the grace time, for KILL to empty a large tree
 
 
-class Lifetime(Base):
+class Lifetime(Approving):
     """run, down, stop, restart, rm, rename and prune."""
 
     async def op_run(self, request: Json, caller: Caller) -> Json:
         if request.get("acts_as"):
             request = {**request, "acts_as": self._acts_as(str(request["acts_as"]), caller)}
+        await self._approve_run(request, caller)
         known = set(self.registry.sessions)
         session = await self.registry.start(request, caller.actor)
         self.policies.watch(session)
@@ -142,6 +144,7 @@ class Lifetime(Base):
 
     async def op_rename(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
+        self.desk.gate.check_rename(self._ruled(caller), session.name, str(request.get("name") or ""))
         before = session.name
         self.registry.rename(session, str(request.get("name") or ""))
         self._note("rename", session, caller, request, before=before)

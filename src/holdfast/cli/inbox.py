@@ -1,0 +1,76 @@
+"""What waits for a person: sessions at a prompt, questions, approvals, requests for the controls.
+
+  hold inbox
+  hold inbox -f                        each item as it comes, changes and goes
+  hold answer ASK …                    answers one
+"""
+
+from __future__ import annotations
+
+import time
+
+from ..client.sync import Host
+from . import arguments, output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+    Json = dict[str, Any]
+
+_STYLES = {"secret": "magenta", "approval": "yellow", "control_request": "yellow", "question": "cyan", "input": "green"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what comes, until Ctrl-C")
+    parser.add_argument("-a", "--all", action="store_true", help="with what is answered, denied, expired or gone")
+    arguments.json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    host = Host()
+    if args.follow:
+        for item in host.follow_inbox_raw():
+            if args.json:
+                output.print_json(item)
+            else:
+                _line(item)
+            output.flush()
+        return 0
+    items = host.call("inbox", all=args.all)["items"]
+    if args.json:
+        output.print_json(items)
+        return 0
+    now = time.time()
+    rows, styles = [], []
+    for item in items:
+        rows.append((item["id"], item["kind"].replace("_", " "), item["session_name"] or "-", who(item),
+                     output.age(item["created_at"], now), item["state"], summary(item)))  # fmt: skip
+        styles.append(("bold", _STYLES[item["kind"]], "", "", "dim", "", ""))
+    output.table(("ASK", "KIND", "SESSION", "FROM", "AGE", "STATE", "WHAT"), rows, styles)
+    if not items:
+        output.note("nothing waits for anybody")
+    return 0
+
+
+def _line(item: Json) -> None:
+    cells = (item["id"], item["state"], item["kind"], item["session_name"] or "-", who(item), summary(item))
+    print("\t".join(output.safe(c).replace("\t", " ") for c in cells))
+
+
+def who(item: Json) -> str:
+    asker = item["asker"]
+    return f"{asker['name']} ({asker['kind']})" if asker else "-"
+
+
+def summary(item: Json, width: int = 120) -> str:
+    """One line of what is asked; the answer's giver where it has one. The whole is in --json and in `hold answer`."""
+    text: str = item["text"].replace("\n", " ")
+    if item["kind"] == "approval":
+        text = f"{item['detail'].get('verb')}: {text}"
+    if item["options"]:
+        text += f" [{' | '.join(item['options'])}]"
+    if item["answered_by"]:
+        text = f"{item['state']} by {item['answered_by']['name']}: {text}"
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,154 @@
+"""The inbox with everything around it: its settings, the gate, the watch, and word to people who are elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Coroutine
+from typing import Any
+
+from ..model import approvals, asks
+from ..model.activity import Activity
+from ..model.errors import HoldfastError
+from ..model.settings import Settings
+from ..system import inotify
+from . import views
+from .gate import Gate
+from .inbox import Inbox
+from .notify import Notifier
+from .session import Session
+from .settings import SettingsFile
+from .watch import Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .daemon import Daemon
+
+Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
+
+_JOURNALED_TEXT_MAX = 4000  # characters of what was asked; the item has all of it
+
+
+class Desk:
+    """One per host. Nothing here runs while no item waits, no notification is configured and nobody follows."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self.settings = SettingsFile(daemon.home, self._configured)
+        self.inbox = Inbox(daemon.ledger, self._changed)
+        self.gate = Gate(self.inbox, self.settings.current, lambda: daemon.stopped.is_set())  # noqa: PLW0108  (not there yet)
+        self.watch = Watch(self.inbox, self._live, lambda: daemon.operations._forest(), self._observe)  # noqa: PLW0108
+        self.notifier = Notifier()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._changes = -1
+
+    async def begin(self) -> None:
+        """Take up what the last host left: items of sessions that ended meanwhile are gone."""
+        await self.inbox.load()
+        live = {s.id for s in self._live()}
+        await self.inbox.vanish(lambda i: i["kind"] != "question" and bool(i["session"]) and i["session"] not in live)
+        try:  # without it a change is seen at the next use of the settings
+            self._changes = inotify.watch(self._daemon.home.path)
+            asyncio.get_running_loop().add_reader(self._changes, self._home_changed)
+        except OSError as e:
+            log.warning("changes of %s are not told: %s", self.settings.path, e)
+        self.settings.current()
+
+    def _home_changed(self) -> None:
+        inotify.drain(self._changes)
+        self.settings.current()
+
+    def close(self) -> None:
+        if self._changes >= 0:
+            asyncio.get_running_loop().remove_reader(self._changes)
+            os.close(self._changes)
+        self.watch.close()
+        self.inbox.close()
+        self.notifier.close()
+        for task in self._tasks:
+            task.cancel()
+
+    # -- what is heard
+
+    def heard(self, session: Session, event: Json) -> None:
+        self.watch.heard(session, event)
+        kind = event.get("event")
+        if kind == "gone":
+            self._later(self._vanish(session, ("input", "secret", "approval", "control_request")))
+        elif kind == "controls" and any(i["kind"] == "control_request" for i in self.inbox.open_items()):
+            self._later(self._controls_moved(session, event["controls"].get("holder")))
+
+    async def _vanish(self, session: Session, kinds: tuple[str, ...]) -> None:
+        await self.inbox.vanish(lambda i: i["session"] == session.id and i["kind"] in kinds)
+
+    async def _controls_moved(self, session: Session, holder: str | None) -> None:
+        """A request to a holder who no longer holds is over: whoever asked can take them, or ask the next."""
+        await self.inbox.vanish(
+            lambda i: i["session"] == session.id and i["kind"] == "control_request" and i["detail"]["holder"] != holder
+        )
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("the inbox: %s", task.exception())
+
+    # -- sessions
+
+    def _live(self) -> list[Session]:
+        return [s for s in self._daemon.registry.sessions.values() if s.link is not None]
+
+    async def _observe(self, session: Session, members: list[int] | None) -> tuple[Json, Activity]:
+        return await views.observe(session, self._daemon.screens, members=members)
+
+    # -- settings and word to people
+
+    def _changed(self, item: Json) -> None:
+        """An item is new, or over."""
+        if item["state"] == "expired":
+            self._note("deny", item, None, reason="nobody answered in time")
+        if item["state"] != "open":
+            return
+        if item["asker"]:
+            self._note("ask", item, item["asker"], text=item["text"][:_JOURNALED_TEXT_MAX])
+        if item["kind"] in asks.TYPED and self._somebody_is_there(item["session"]):
+            return  # a human at that terminal sees the prompt
+        self.notifier.tell(item, self.settings.current().notify)
+
+    def _note(self, kind: str, item: Json, actor: Json | None, **facts: Any) -> None:
+        self._daemon.journal.note(
+            kind, session=item["session"], actor=actor, why=item["detail"].get("why"), ask=item["id"],
+            ask_kind=item["kind"], session_name=item["session_name"], **facts,
+        )  # fmt: skip
+
+    def _somebody_is_there(self, session_id: str) -> bool:
+        session = self._daemon.registry.sessions.get(session_id)
+        return session is not None and any(self._is_human(a["operator"]) for a in session.attached)
+
+    def _is_human(self, operator: str) -> bool:
+        who = self._daemon.operators.by_id.get(operator)
+        return who is not None and who.kind == "human"
+
+    def _configured(self, settings: Settings) -> None:
+        self.watch.configured(settings.notify.wanted and bool(settings.notify.kinds & set(asks.TYPED)))
+        if settings.rules or settings.broken is not None:
+            self._later(self._revoke_typing(settings))
+
+    async def _revoke_typing(self, settings: Settings) -> None:
+        """Channels that were opened before a rule came would go around it: they are closed."""
+        operators = [who for who in self._daemon.operators.by_id.values() if who.kind != "human"]
+        for session in self._live():
+            for who in operators:
+                if settings.broken is None and not approvals.typing_refused(settings.rules, who.kind, session.name):
+                    continue
+                try:
+                    if session.link is not None:
+                        await session.link.act("revoke", operator=who.id)
+                except HoldfastError as e:
+                    log.warning("channels of %s to %s were not closed: %s", who.name, session.name, e.line())

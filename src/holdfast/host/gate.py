@@ -1,0 +1,102 @@
+"""The gate before what an agent runs: where a rule of config.toml covers it, a human says yes first.
+
+What was shown is what runs: the request waits here, whole, and goes on with the very bytes that were looked at. The
+same request sent again (a host died in between) finds its item and its answer, as long as it still asks for the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from ..model import approvals
+from ..model.errors import HoldfastError
+from ..model.settings import Settings
+from .inbox import Inbox
+
+Json = dict[str, Any]
+
+
+class Gate:
+    """`settings()` is the configuration as it is now, `stopping()` whether the host itself is on its way out."""
+
+    def __init__(self, inbox: Inbox, settings: Callable[[], Settings], stopping: Callable[[], bool]) -> None:
+        self._inbox, self._settings, self._stopping = inbox, settings, stopping
+
+    async def approve(
+        self, verb: str, actor: Json, name: str, command: bytes, *, session: Json | None = None,
+        detail: Json | None = None, request: str | None = None,
+    ) -> Json | None:  # fmt: skip
+        """Returns when it may go on (with the item, where one was needed), raises `not_allowed` when it may not."""
+        rule = self._rule(verb, actor, name, command)
+        if rule is None:
+            return None
+        shown = approvals.check_length(approvals.visible(command.decode("utf-8", "surrogateescape")))
+        told = {"verb": verb, "rule": rule.pattern, **(detail or {})}
+        told["sha256"] = hashlib.sha256(command + repr(sorted((detail or {}).items())).encode()).hexdigest()
+        item = await self._inbox.by_request(request) if request else None
+        if item is not None and item["detail"].get("sha256") != told["sha256"]:
+            raise HoldfastError("conflict", "this request was made before, for another command", "make a new one")
+        if item is None:
+            item = await self._inbox.add(
+                "approval", session=session, asker=actor, text=shown, detail=told, timeout_s=rule.timeout_s,
+                request=request,
+            )  # fmt: skip
+        try:
+            item = await self._inbox.settled(item["id"])
+        except BaseException:
+            if not self._stopping():  # the asker left: nothing would run any more
+                await self._inbox.vanish(lambda i, ask=item["id"]: i["id"] == ask)  # type: ignore[misc]
+            raise
+        if item["state"] != "answered":
+            raise refused(item)
+        return item
+
+    def _rule(self, verb: str, actor: Json, name: str, command: bytes) -> approvals.Rule | None:
+        if actor["kind"] == "human":
+            return None
+        settings = self._settings()
+        self._check(settings)
+        return approvals.needed(settings.rules, verb, actor["kind"], name, command)
+
+    @staticmethod
+    def _check(settings: Settings) -> None:
+        """A rule that cannot be read might have been about this."""
+        if settings.broken is not None:
+            raise HoldfastError("not_allowed", f"nothing can be approved: {settings.broken.message}", "mend it first")
+
+    def check_typing(self, actor: Json, name: str) -> None:
+        """Refuse a channel to type through where what is typed would need approval."""
+        if actor["kind"] == "human":
+            return
+        settings = self._settings()
+        self._check(settings)
+        if approvals.typing_refused(settings.rules, actor["kind"], name):
+            raise HoldfastError(
+                "not_allowed", f"what {actor['name']} ({actor['kind']}) types into {name} needs approval first",
+                "use exec or send, which ask for it; watching (attach -r) is free",
+            )  # fmt: skip
+
+
+    def check_rename(self, actor: Json, old: str, new: str) -> None:
+        """A name is what a rule goes by: nobody whom it covers gives the session another one."""
+        if actor["kind"] == "human":
+            return
+        settings = self._settings()
+        self._check(settings)
+        for rule in settings.rules:
+            if any(rule.covers(v, actor["kind"], old) and not rule.covers(v, actor["kind"], new) for v in rule.verbs):
+                raise HoldfastError(
+                    "not_allowed", f"{old} is under an approval rule that goes by its name", "ask a human to rename it"
+                )
+
+
+def refused(item: Json) -> HoldfastError:
+    by = item["answered_by"]
+    why = {
+        "denied": f"{by['name']} ({by['kind']}) said no" if by else "it was denied",
+        "expired": "nobody approved it in time",
+        "gone": "it is no longer wanted",
+    }[item["state"]]
+    return HoldfastError("not_allowed", f"{why} ({item['id']})", "change the command, or ask: hold ask")

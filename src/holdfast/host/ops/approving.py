@@ -1,0 +1,108 @@
+"""What an agent may not simply do: commands that need a human's yes, controls that a human holds."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Any
+
+from ...model import approvals
+from ...model.errors import HoldfastError
+from .. import recipe
+from ..session import Session
+from ..watch import about
+from .base import Base, why_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..identity import Caller
+
+Json = dict[str, Any]
+
+
+class Approving(Base):
+    """Each returns when it may go on, and raises `not_allowed` when a human said no or nobody said anything."""
+
+    async def _approve_exec(self, session: Session, source: bytes, request: Json, caller: Caller) -> None:
+        exec_id = request.get("exec_id")
+        await self._approve(
+            "exec", caller, session.name, source, session=about(session), request=request,
+            key=f"exec:{session.id}:{exec_id}" if exec_id else None,
+        )  # fmt: skip
+        self._still_live(session)
+
+    async def _approve_send(self, session: Session, data: bytes, request: Json, caller: Caller) -> None:
+        typed = data + (b"\x04" if request.get("eof") else b"")
+        if request.get("secret"):
+            self.desk.gate.check_typing(self._ruled(caller), session.name)  # a secret cannot be shown to anybody
+        elif typed:
+            await self._approve("send", caller, session.name, typed, session=about(session), request=request)
+            self._still_live(session)
+
+    async def _approve_run(self, request: Json, caller: Caller) -> None:
+        if self._is_person(caller):
+            return
+        env = recipe.check_env(request.get("env") or {})
+        words = recipe.check_command(request.get("command"), env)
+        name = str(request.get("name") or recipe.free_name(words, self.registry.names()))
+        base = caller.session.manifest["env"] if caller.session else dict(os.environ)
+        detail = {
+            "cwd": approvals.visible(str(request.get("cwd") or "")), "name": name,
+            "acts_as": approvals.visible(self._name_of(request.get("acts_as")) or caller.name),
+            "env": approvals.env_changes(env, base),
+        }  # fmt: skip
+        approvals.check_length(repr(detail))
+        command = shlex.join(words).encode("utf-8", "surrogateescape")
+        key = f"run:{request['request']}" if request.get("request") else None
+        await self._approve("run", caller, name, command, detail=detail, request=request, key=key)
+
+    async def _approve(
+        self, verb: str, caller: Caller, name: str, command: bytes, *, request: Json, session: Json | None = None,
+        detail: Json | None = None, key: str | None = None,
+    ) -> None:  # fmt: skip
+        told = {**(detail or {}), **({"why": why} if (why := why_of(request)) else {})}
+        actor = self._ruled(caller)
+        await self.desk.gate.approve(verb, actor, name, command, session=session, detail=told, request=key)
+
+    def _ruled(self, caller: Caller) -> Json:
+        """Whose rules count: an agent that had its hands on a person's shell may be the one who calls from it."""
+        for other in caller.bound_by:
+            who = self.operators.by_id.get(other)
+            if who is not None and who.kind != "human":
+                return who.actor
+        return caller.actor
+
+    def _name_of(self, operator: object) -> str:
+        who = self.operators.by_id.get(str(operator))
+        return who.name if who is not None else str(operator or "")
+
+    def _is_person(self, caller: Caller) -> bool:
+        return bool(self._ruled(caller)["kind"] == "human")
+
+    # -- the controls that a human holds
+
+    async def _or_request(self, session: Session, caller: Caller, why: str | None, e: HoldfastError) -> HoldfastError:
+        """The error for someone whom the controls were refused: where a human holds them, that human has been asked."""
+        if e.code != "conflict" or caller.kind == "human" or session.controls["kind"] != "human":
+            return e
+        item = await self._request_controls(session, caller, why)
+        return HoldfastError("conflict", e.message, f"asked for them: {item['id']}")
+
+    async def _request_controls(self, session: Session, caller: Caller, why: str | None) -> Json:
+        """What an agent gets instead of the controls that a human holds: an item for that human."""
+        holder = session.controls["holder"]
+        for item in self.desk.inbox.open_items():
+            if (item["kind"], item["session"]) == ("control_request", session.id):
+                if item["asker"]["operator"] == caller.operator and item["detail"]["holder"] == holder:
+                    return item
+        item = await self.desk.inbox.add(
+            "control_request", session=about(session), asker=caller.actor, text=why or "",
+            detail={"holder": holder, "holder_name": session.controls.get("name"), "why": why},
+        )  # fmt: skip
+        await self.journal.written()
+        return item
+
+    @staticmethod
+    def _still_live(session: Session) -> None:
+        if session.link is None:
+            raise HoldfastError("conflict", f"{session.name} ended meanwhile", f"hold restart {session.name}")

@@ -1,0 +1,201 @@
+"""Operations on the inbox: ask, look, follow, answer. Who may answer what is decided here."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from typing import Any
+
+from ...model import asks
+from ...model.errors import HoldfastError, invalid, not_found
+from ...model.limits import CANONICAL_LINE_MAX
+from ...model.names import refused
+from .. import inbox, views
+from ..watch import about
+from .acting import Acting
+from .base import why_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..identity import Caller
+
+Json = dict[str, Any]
+
+_ID = re.compile(r"ask_[0-9a-z]{16}")
+
+
+class Asking(Acting):
+    """ask, asked, inbox and answer."""
+
+    # -- asking
+
+    async def op_ask(self, request: Json, caller: Caller) -> Json:
+        text, options = asks.check_question(request.get("text"), request.get("options"))
+        session = await self._find(request, caller) if request.get("session") else None
+        ask = request.get("ask")
+        if ask is not None and not (isinstance(ask, str) and _ID.fullmatch(ask)):
+            raise invalid(f"{str(ask)[:40]!r} is not an ask id", "leave it out and one is made")
+        if ask is not None and (known := await self._known(ask, caller)) is not None:
+            return self._item(known)  # the same question, sent again because the reply was lost
+        detail = {"why": why} if (why := why_of(request)) else {}
+        item = await self.desk.inbox.add(
+            "question", session=about(session) if session else None, asker=caller.actor, text=text, options=options,
+            detail=detail, ask=ask,
+        )  # fmt: skip
+        await self.journal.written()
+        return self._item(item)
+
+    async def _known(self, ask: str, caller: Caller) -> Json | None:
+        try:
+            return self._shown(await self.desk.inbox.find(ask), caller)
+        except HoldfastError:
+            return None
+
+    async def op_asked(self, request: Json, caller: Caller) -> Json:
+        """One item, once it is no longer open or the time is up."""
+        item = self._shown(await self.desk.inbox.find(str(request.get("ask") or "")), caller)
+        timeout = request.get("timeout")
+        try:
+            async with asyncio.timeout(None if timeout is None else float(timeout)):
+                item = await self.desk.inbox.settled(item["id"])
+        except TimeoutError:
+            pass
+        return self._item(item)
+
+    # -- looking
+
+    async def op_inbox(self, request: Json, caller: Caller) -> Json:
+        box = self.desk.inbox
+        if request.get("follow"):
+            with self.desk.watch.followed():
+                return await self._follow_inbox(request.get("after"), caller)
+        await self._look(caller)
+        last = box.last
+        items = await box.since(0) if request.get("all") else box.open_items()
+        return {"items": [self._item(i) for i in items if self._may_see(i, caller)], "last": last}
+
+    async def _follow_inbox(self, after: int | None, caller: Caller) -> Json:
+        """What is open, or what has changed since: an answer comes when there is something to tell."""
+        box = self.desk.inbox
+        if after is None:
+            await self._look(caller)
+            last = box.last
+            return {"items": [self._item(i) for i in box.open_items() if self._may_see(i, caller)], "last": last}
+        seen = int(after)
+        while True:
+            await box.change(seen)
+            items = await box.since(seen)
+            seen = max((int(i["changed"]) for i in items), default=seen)
+            shown = [self._item(i) for i in items if self._may_see(i, caller)]
+            if shown:
+                return {"items": shown, "last": seen}
+
+    async def _look(self, caller: Caller) -> None:
+        sessions = [s for s in self.registry.sessions.values() if s.link is not None and caller.may("view", s)]
+        await self.desk.watch.look(sessions)
+
+    def _may_see(self, item: Json, caller: Caller) -> bool:
+        """One's own, and what concerns a session one may see; what asks for a person is shown to people."""
+        if item["asker"] and item["asker"]["operator"] == caller.operator:
+            return True
+        if not self._is_person(caller) and item["kind"] not in asks.TYPED:
+            return False
+        session = self.registry.sessions.get(item["session"]) if item["session"] else None
+        return session is None or caller.may("view", session)
+
+    def _shown(self, item: Json, caller: Caller) -> Json:
+        if not self._may_see(item, caller):
+            raise not_found(f"no inbox item {item['id']!r}", "hold inbox lists them")
+        return item
+
+    def _item(self, item: Json) -> Json:
+        session = self.registry.sessions.get(item["session"]) if item["session"] else None
+        return inbox.view(item, session.name if session else None)
+
+    # -- answering
+
+    async def op_answer(self, request: Json, caller: Caller) -> Json:
+        item = self._shown(await self.desk.inbox.find(str(request.get("ask") or "")), caller)
+        approve, data = request.get("approve"), request.get("data")
+        if (approve is None) == (data is None):
+            raise invalid("no answer, or two", asks.instead(item))
+        event = "answer" if approve is None else "approve" if approve else "deny"
+        retried = request.get("request") is not None and item["answer_request"] == request.get("request")
+        if retried and (item["answered_by"] or {}).get("operator") == caller.operator:
+            return self._item(item)
+        asks.after(item, event)
+        self._may_answer(item, caller)
+        if item["kind"] in asks.TYPED:
+            done = await self._type_answer(item, base64.b64decode(str(data)), request, caller)
+        elif item["kind"] == "control_request" and event == "approve":
+            done = await self._hand_over(item, request, caller)
+        else:
+            text = None if data is None else base64.b64decode(str(data)).decode("utf-8", "replace")
+            answer = None if text is None else asks.check_answer(item, text)
+            done = await self._end_ask(item, event, request, caller, answer=answer)
+        self.journal.note(
+            event, session=item["session"], actor=caller.actor, why=why_of(request), ask=item["id"],
+            ask_kind=item["kind"], offset=item["offset"], session_name=item["session_name"],
+        )  # fmt: skip
+        await self.journal.written()
+        return self._item(done)
+
+    def _may_answer(self, item: Json, caller: Caller) -> None:
+        session = self.registry.sessions.get(item["session"]) if item["session"] else None
+        if item["kind"] == "approval":
+            caller.require("approve", session)
+        elif item["kind"] in asks.TYPED or session is not None:
+            caller.require("type" if item["kind"] != "question" else "view", session)
+        if item["kind"] not in asks.TYPED and not self._is_person(caller):
+            raise refused(f"{item['id']} is for a human to answer", "wait for one")
+
+    async def _end_ask(self, item: Json, event: str, request: Json, caller: Caller, **more: Any) -> Json:
+        return await self.desk.inbox.end(
+            item["id"], event, by=caller.actor, request=request.get("request"), **more
+        )
+
+    async def _type_answer(self, item: Json, data: bytes, request: Json, caller: Caller) -> Json:
+        """Into the live stdin, if the very prompt is still there. What was typed is not kept."""
+        check_line(data)
+        session = await self._live({"session": item["session"]}, caller)
+        self.desk.gate.check_typing(self._ruled(caller), session.name)
+        session.touched_by(caller.operator)
+
+        async def effect(open_item: Json) -> None:
+            sample, _ = await views.observe(session, self.screens, quick=True)
+            if not asks.same_prompt(open_item, sample) or session.link is None:
+                raise HoldfastError("conflict", "the prompt that this answers is gone", "hold inbox shows what is open")
+            expect = {
+                "input_at": open_item["input_at"], "end": open_item["offset"], "echo": open_item["kind"] != "secret",
+            }  # fmt: skip
+            if open_item["kind"] == "input":  # a line editor echoes by itself: what counts is that nothing changed
+                expect["echo"] = sample["facts"]["tty"]["echo"]
+            await session.link.act(
+                "answer", data=base64.b64encode(data + b"\r").decode(), expect=expect, force=self._is_person(caller),
+                why=why_of(request), **{"as": caller.actor},
+            )  # fmt: skip
+
+        try:
+            return await self._end_ask(item, "answer", request, caller, effect=effect)
+        except HoldfastError:
+            await self.desk.watch.look([session])  # what is no longer true leaves the inbox now
+            raise
+
+    async def _hand_over(self, item: Json, request: Json, caller: Caller) -> Json:
+        """The holder gives the controls to the one who asked for them."""
+        session = await self._live({"session": item["session"]}, caller)
+
+        async def effect(open_item: Json) -> None:
+            asker = open_item["asker"]["operator"]
+            await self._hand(session, asker, request, caller, note=why_of(request))
+
+        return await self._end_ask(item, "approve", request, caller, effect=effect)
+
+
+def check_line(data: bytes) -> None:
+    """An answer is one line: a second would land in the next prompt, a control character is a key, not a text."""
+    if len(data) >= CANONICAL_LINE_MAX:
+        raise invalid(f"an answer of {len(data)} bytes", f"a line has at most {CANONICAL_LINE_MAX - 1}")
+    if any((b < 0x20 and b != 0x09) or b == 0x7F for b in data):
+        raise invalid("an answer is one line of text, without control characters", "hold send types anything else")

@@ -1,0 +1,87 @@
+"""HOME/config.toml: the host's own settings, checked. Pure: text in, settings out."""
+
+from __future__ import annotations
+
+import tomllib
+from urllib.parse import urlsplit
+
+from . import approvals, asks
+from .errors import HoldfastError, invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+FILE = "config.toml"
+_NOTIFY_KEYS = frozenset({"webhook", "command", "desktop", "kinds"})
+
+
+class Notify:
+    """`[notify]`: where word of a new inbox item goes."""
+
+    __slots__ = ("command", "desktop", "kinds", "webhook")
+
+    def __init__(self) -> None:
+        self.webhook: str | None = None
+        self.command: list[str] | None = None
+        self.desktop = False
+        self.kinds: frozenset[str] = frozenset(asks.KINDS)
+
+    @property
+    def wanted(self) -> bool:
+        return bool(self.webhook or self.command or self.desktop)
+
+
+class Settings:
+    """What the file says. `broken` is the mistake in it: then what needs a rule to allow it is refused."""
+
+    __slots__ = ("broken", "notify", "rules")
+
+    def __init__(self) -> None:
+        self.notify = Notify()
+        self.rules: list[approvals.Rule] = []
+        self.broken: HoldfastError | None = None
+
+
+def parse(text: str, compile_pattern: Callable[[str], Any]) -> Settings:
+    """Never raises: a broken file is a setting too, and the strict one. Other tables belong to others."""
+    settings = Settings()
+    try:
+        table = tomllib.loads(text)
+        settings.rules = approvals.parse(table.get("approve", []), compile_pattern)
+        settings.notify = _notify(table.get("notify", {}))
+    except tomllib.TOMLDecodeError as e:
+        settings.broken = invalid(f"{FILE} is not TOML: {e}", "mend it")
+    except HoldfastError as e:
+        settings.broken = HoldfastError(e.code, f"{FILE}: {e.message}", e.hint)
+    return settings
+
+
+def _notify(table: object) -> Notify:
+    if not isinstance(table, dict):
+        raise invalid("notify is a table", "write [notify]")
+    unknown = sorted(set(table) - _NOTIFY_KEYS)
+    if unknown:
+        raise invalid(f"notify does not know {unknown[0]!r}", "it has " + ", ".join(sorted(_NOTIFY_KEYS)))
+    made = Notify()
+    webhook = table.get("webhook")
+    if webhook is not None:
+        if not isinstance(webhook, str) or urlsplit(webhook).scheme not in ("http", "https"):
+            raise invalid("notify: webhook is an http or https address", 'webhook = "https://example.org/hook"')
+        made.webhook = webhook
+    command = table.get("command")
+    if command is not None:
+        words = [command] if isinstance(command, str) else command
+        if not isinstance(words, list) or not words or not all(isinstance(w, str) and w for w in words):
+            raise invalid("notify: command is a program and its arguments", 'command = ["/usr/local/bin/tell", "me"]')
+        made.command = words
+    desktop = table.get("desktop", False)
+    if not isinstance(desktop, bool):
+        raise invalid("notify: desktop is true or false", "desktop = true")
+    made.desktop = desktop
+    kinds = table.get("kinds", list(asks.KINDS))
+    if not isinstance(kinds, list) or not all(k in asks.KINDS for k in kinds):
+        raise invalid(f"notify: kinds are some of {', '.join(asks.KINDS)}", 'kinds = ["secret", "approval"]')
+    made.kinds = frozenset(kinds)
+    return made
