@@ -81,7 +81,7 @@ def status(keeper: Keeper) -> Json:
     return {
         "session": keeper.session,
         "generation": keeper.manifest["generation"],
-        "pid": keeper.program.pid,
+        "pid": keeper.main.pid,
         "exit": keeper.exit,
         "output": {"start": keeper.log.start, "end": keeper.log.end, "durable": keeper.log.durable},
         "dropped": keeper.log.dropped,
@@ -197,12 +197,12 @@ def _signal(keeper: Keeper, name: str, target: str) -> Json:
             os.killpg(group, number)
             return {"signalled": group, "target": "foreground"}
     if target == "tree":
-        hit = [pid for pid in keeper.own_tree() if send(pid, number)]
+        hit = [pid for pid in keeper.main.only(keeper.own_tree()) if send(pid, number)]
         return {"signalled": len(hit), "target": "tree"}
     if keeper.exit is not None:
         raise Refused("not_found", "the main program has ended", "signal the rest with --to tree")
-    send(keeper.program.pid, number)
-    return {"signalled": keeper.program.pid, "target": "main"}
+    send(keeper.main.pid, number)
+    return {"signalled": keeper.main.pid, "target": "main"}
 
 
 # -- ACT operations ------------------------------------------------------------------------------------------------
@@ -329,8 +329,8 @@ def _op_stop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> J
     keeper.blame = actor.operator
     now = time.monotonic()
     grace = float(request.get("grace_s", limits.STOP_GRACE_S))
-    keeper.stopping = Stopping(keeper.program.pid if keeper.exit is None else 0, grace, now)
-    keeper.stopping.begin(keeper.own_tree(), now)
+    keeper.stopping = Stopping(keeper.main.pid if keeper.exit is None else 0, grace, now)
+    keeper.stopping.begin(keeper.main.only(keeper.own_tree()), now)
     return {"stopping": True}
 
 

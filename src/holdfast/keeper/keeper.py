@@ -25,7 +25,7 @@ from ..system import cgroup, kernel, tree
 from ..system.files import read_json, write_json
 from ..term.queries import MAYBE_QUERY
 from ..wire import frames
-from . import acts
+from . import acts, wrapped
 from .channel import Channel
 from .inbox import InputQueue
 from .program import Program
@@ -67,6 +67,7 @@ class Keeper:
         self.exit: Json | None = None
         self.blame: str | None = None  # the operator whose signal or stop came last
         self.stopping: Stopping | None = None
+        self.main = wrapped.Main(program.pid, isolated=bool(manifest.get("wrap")))
         self.input_at = self.output_at = time.time()
         self.tail = b""
         self.query: Json | None = None  # the newest, for a host that comes a moment after the program asked

@@ -105,6 +105,20 @@ class SessionFolder:
         return self._at("exec")
 
     @property
+    def exchange(self) -> str:
+        """What exec shares with the shell of an isolated session: scripts and records, nothing to believe."""
+        return self._at("exchange")
+
+    @property
+    def door(self) -> str:
+        """The folder that an isolated program has in place of the home."""
+        return self._at("door")
+
+    @property
+    def door_socket(self) -> str:
+        return os.path.join(self.door, "host.sock")
+
+    @property
     def links(self) -> str:
         return self._at("links")
 
