@@ -15,9 +15,11 @@ from ..model import ids
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..model.times import rfc3339
-from ..system import kernel
+from ..system import kernel, keys
 from ..system.files import read_json, write_json
 from ..version import VERSION
+from .journal import Journal
+from .ledger import Ledger
 from .operations import Operations
 from .policy import Policies
 from .registry import Registry
@@ -48,9 +50,12 @@ class Daemon:
         self.home = home
         self.started_at = time.time()
         self.identity = self._identity()
+        self._key: bytes | None = None
         self.zygote = Zygote(home.roles)
         self.registry = Registry(home, self.zygote, self._heard)
         self.registry.operator = self.identity["operator"]
+        self.ledger = Ledger(home.ledger)
+        self.journal = Journal(self.ledger, self.identity["id"], home.journal_head, self._sign)
         self.screens = Screens()
         self.policies = Policies(self.registry, self.identity["operator"])
         self.operations = Operations(self)
@@ -74,6 +79,15 @@ class Daemon:
         write_json(self.home.host_file, made)
         return made
 
+    def _sign(self, message: bytes) -> bytes:
+        """Under the host's key. Called on the ledger's thread only: reading the key is slow the first time."""
+        if self._key is None:
+            folder, owner = self.home.keys, self.identity["id"]
+            if not os.path.exists(keys.path_of(folder, owner)):
+                keys.make(folder, owner)
+            self._key = keys.load(folder, owner)
+        return keys.sign(self._key, message)
+
     def about(self) -> Json:
         return {
             "id": self.identity["id"], "pid": os.getpid(), "version": VERSION,
@@ -88,7 +102,8 @@ class Daemon:
     async def run(self, ready_fd: int) -> None:
         self._clean_roles()
         registration = kernel.register(self.home.roles)
-        await asyncio.gather(self.zygote.start(), self.registry.adopt_all())
+        await self.ledger.open()
+        await asyncio.gather(self.journal.open(), self.zygote.start(), self.registry.adopt_all())
         server = Server(listen(self.home.socket), self.operations.handle)
         write_json(self.home.running_file, self.about(), durable=False)
         serving = asyncio.create_task(server.serve())
@@ -110,6 +125,8 @@ class Daemon:
         serving.cancel()
         self.policies.close()
         self.screens.close()
+        await self.journal.close()
+        self.ledger.close()
         self.zygote.stop()
         for path in (registration, self.home.running_file):
             with contextlib.suppress(FileNotFoundError):

@@ -50,6 +50,19 @@ class Home:
         return os.path.join(self.path, "roles")
 
     @property
+    def ledger(self) -> str:
+        """Operators, grants, questions and the journal."""
+        return os.path.join(self.path, "host.db")
+
+    @property
+    def journal_head(self) -> str:
+        return os.path.join(self.path, "journal.head")
+
+    @property
+    def keys(self) -> str:
+        return os.path.join(self.path, "keys")
+
+    @property
     def sessions(self) -> str:
         return os.path.join(self.path, "sessions")
 

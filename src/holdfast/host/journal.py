@@ -1,0 +1,177 @@
+"""The journal: who did what, in order, each entry chained to the one before, heads signed by the host's key."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ..model import journal as chain
+from ..model.errors import HoldfastError
+from ..system.files import read_json, write_json
+from .ledger import Ledger
+
+Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
+
+_SIGN_AFTER_S = 2.0  # without a new entry for so long the end is signed too: a burst costs one signature more
+_QUEUE_MAX = 10_000  # entries that wait for a disk that does not answer; past it the host refuses to act
+
+Sign = Callable[[bytes], bytes]
+
+
+class Journal:
+    """`note` queues, `written` waits until everything noted so far is durable."""
+
+    def __init__(self, ledger: Ledger, host: str, head_file: str, sign: Sign) -> None:
+        self._ledger, self._host, self._head_file, self._sign = ledger, host, head_file, sign
+        self._queue: deque[Json] = deque()
+        self._noted = self._durable = 0
+        self._job: asyncio.Task[None] | None = None
+        self._idle: asyncio.TimerHandle | None = None
+        self.tip: tuple[int, bytes] = (0, chain.first_hash(host))
+        self._head_n = 0
+
+    async def open(self) -> None:
+        """Find the end of the chain; a chain that lost what was signed is told, and its last head kept."""
+        self.tip = await self._ledger.read(self._tip)
+        kept = read_json(self._head_file)
+        if kept is None:
+            return
+        n, digest = int(kept.get("n") or 0), str(kept.get("hash"))
+        found = await self._ledger.read(lambda db: _hash_at(db, n))
+        if found is None or found.hex() != digest:
+            log.error("the journal does not hold entry %d as it was signed: hold journal verify", n)
+            os.replace(self._head_file, f"{self._head_file}.{n}.kept")
+        else:
+            self._head_n = n
+
+    # -- writing
+
+    def note(
+        self, kind: str, *, session: str | None, actor: Json | None, why: str | None = None, epoch: int | None = None,
+        offset: int | None = None, **facts: object,
+    ) -> None:  # fmt: skip
+        """Queue an entry: durable with the next commit, in this order."""
+        entry: Json = {"kind": kind, "at": round(time.time(), 6), "session": session, "why": why, "epoch": epoch,
+                       "offset": offset, **facts}  # fmt: skip
+        if actor is not None:
+            entry.update(operator=actor["operator"], operator_kind=actor["kind"], name=actor["name"])
+        self.add(entry)
+
+    def add(self, entry: Json) -> None:
+        """Queue an entry as it is; what is None is left out."""
+        if len(self._queue) >= _QUEUE_MAX:
+            raise HoldfastError("busy", "the journal's disk does not keep up", "see the disk, then try again")
+        self._queue.append({k: v for k, v in entry.items() if v is not None})
+        self._noted += 1
+        if self._job is None:
+            self._job = asyncio.get_running_loop().create_task(self._commit())
+
+    async def written(self) -> None:
+        """Until everything noted so far is durable; raises where it cannot be."""
+        goal = self._noted
+        while self._durable < goal:
+            if self._job is None:
+                self._job = asyncio.get_running_loop().create_task(self._commit())
+            await asyncio.shield(self._job)
+
+    async def _commit(self) -> None:
+        """Take what is queued, until nothing is: one commit for all that came meanwhile."""
+        try:
+            while self._queue:
+                batch = list(self._queue)
+                self.tip = await self._ledger.write(lambda db, batch=batch: self._append(db, batch))  # type: ignore[misc]
+                for _ in batch:
+                    self._queue.popleft()
+                self._durable += len(batch)
+                self._keep_head()
+        except HoldfastError as e:
+            log.error("journal: %s", e.line())
+            raise
+        finally:
+            self._job = None
+        self._sign_when_idle()
+
+    def _append(self, db: sqlite3.Connection, batch: list[Json]) -> tuple[int, bytes]:
+        """On the ledger's thread, inside its transaction."""
+        n, digest = self._tip(db)
+        for entry in batch:
+            n += 1
+            body = chain.canonical({"n": n, **entry})
+            digest = chain.next_hash(digest, body)
+            db.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (n, body, digest, entry.get("session")))
+            if n % chain.HEAD_EVERY == 0:
+                self._sign_head(db, n, digest)
+        return n, digest
+
+    def _sign_head(self, db: sqlite3.Connection, n: int, digest: bytes) -> None:
+        head = chain.head(self._host, n, digest, round(time.time(), 6))
+        signature = self._sign(chain.head_bytes(head)).hex()
+        db.execute("INSERT OR IGNORE INTO heads VALUES (?, ?, ?, ?)", (n, head["hash"], head["at"], signature))
+
+    def _tip(self, db: sqlite3.Connection) -> tuple[int, bytes]:
+        found = db.execute("SELECT n, hash FROM entries ORDER BY n DESC LIMIT 1").fetchone()
+        return (int(found[0]), bytes(found[1])) if found else (0, chain.first_hash(self._host))
+
+    # -- heads
+
+    def _sign_when_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+        loop = asyncio.get_running_loop()
+        self._idle = loop.call_later(_SIGN_AFTER_S, lambda: loop.create_task(self.sign()))
+
+    def _keep_head(self) -> None:
+        """After a commit that reached a multiple: the newest head goes beside the ledger."""
+        if self.tip[0] // chain.HEAD_EVERY > self._head_n // chain.HEAD_EVERY:
+            asyncio.get_running_loop().create_task(self._write_head())
+
+    async def sign(self) -> Json | None:
+        """Sign the chain's end and keep the head; None while nothing was ever written."""
+        await self.written()
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        if self.tip[0] == 0:
+            return None
+        await self._ledger.write(lambda db: self._sign_head(db, *self._tip(db)))
+        return await self._write_head()
+
+    async def _write_head(self) -> Json | None:
+        head = await self.head()
+        if head is not None and head["n"] > self._head_n:
+            self._head_n = head["n"]
+            write_json(self._head_file, head, durable=False)
+        return head
+
+    async def head(self) -> Json | None:
+        """The newest signed head."""
+        return await self._ledger.read(self._last_head)
+
+    def _last_head(self, db: sqlite3.Connection) -> Json | None:
+        found = db.execute("SELECT n, hash, at, signature FROM heads ORDER BY n DESC LIMIT 1").fetchone()
+        return _head_row(self._host, found) if found else None
+
+    async def close(self) -> None:
+        """At the host's end: everything written, the end signed."""
+        try:
+            await self.sign()
+        except HoldfastError as e:
+            log.error("the journal's end is not signed: %s", e.line())
+        if self._idle is not None:
+            self._idle.cancel()
+
+
+def _head_row(host: str, row: tuple[int, str, float, str]) -> Json:
+    return {"host": host, "n": row[0], "hash": row[1], "at": row[2], "signature": row[3]}
+
+
+def _hash_at(db: sqlite3.Connection, n: int) -> bytes | None:
+    found = db.execute("SELECT hash FROM entries WHERE n = ?", (n,)).fetchone()
+    return bytes(found[0]) if found else None

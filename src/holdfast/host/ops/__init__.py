@@ -1,0 +1,1 @@
+"""What clients may ask of the host, one file per family; `operations` joins them."""

@@ -1,0 +1,78 @@
+"""What every family of operations shares: finding a session, looking at it, and the parts of the host they use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...model.activity import Activity
+from ...model.errors import HoldfastError
+from ...system import kernel, tree
+from .. import views
+from ..exec.run import Execs
+from ..policy import Policies
+from ..registry import Registry
+from ..screens import Screens
+from ..session import Session
+from ..waits import Waits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..daemon import Daemon
+    from ..identity import Caller
+    from ..journal import Journal
+    from ..ledger import Ledger
+
+Json = dict[str, Any]
+
+
+class Base:
+    """The state of `Operations`, and the helpers that its families use."""
+
+    daemon: Daemon
+    registry: Registry
+    screens: Screens
+    policies: Policies
+    execs: Execs
+    waits: Waits
+    ledger: Ledger
+    journal: Journal
+
+    async def _observe(self, session: Session, quick: bool) -> tuple[Json, Activity]:
+        return await views.observe(session, self.screens, quick=quick)
+
+    async def _observe_fully(self, session: Session) -> tuple[Json, Activity]:
+        return await views.observe(session, self.screens)
+
+    async def _find(self, request: Json, caller: Caller) -> Session:
+        session = self.registry.find(str(request.get("session") or ""))
+        await session.settled()
+        return session
+
+    async def _live(self, request: Json, caller: Caller) -> Session:
+        session = await self._find(request, caller)
+        if session.link is None and session.unresponsive:
+            await self.registry.connect(session)
+        if session.link is None:
+            how = "does not answer" if session.unresponsive else f"is not running ({session.state})"
+            raise HoldfastError("conflict", f"{session.name} {how}", f"hold status {session.name}")
+        return session
+
+    async def _view(self, session: Session, *, full: bool, members: list[int] | None = None) -> Json:
+        await session.settled()
+        return await views.view(session, self.daemon.identity["id"], self.screens, full=full, members=members)
+
+    def _forest(self) -> dict[int, list[int]]:
+        """The processes of every live session, by its keeper's pid, from one look at /proc."""
+        keepers = [s.link.welcome.result()["keeper"] for s in self.registry.sessions.values() if s.link is not None]
+        return tree.forest(keepers, kernel.registered(self.daemon.home.roles))
+
+    @staticmethod
+    def _restarting(session: Session) -> bool:
+        return bool(session.state_file.get("restart_at"))
+
+    async def _end(self, session: Session) -> int:
+        if session.link is None:
+            return session.reader.bounds()[1]
+        status = await session.link.act("status")
+        session.learn(status)
+        return int(status["output"]["end"])

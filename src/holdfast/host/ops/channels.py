@@ -1,0 +1,110 @@
+"""Operations that hand out a channel: a descriptor to a session's keeper, or to its log on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+from typing import Any
+
+from ...model import ids
+from ...model.errors import HoldfastError
+from ...wire import frames
+from .. import ended, views
+from ..link import dial
+from ..registry import follow_links
+from ..server import Reply
+from ..session import Session
+from .base import Base
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..identity import Caller
+
+Json = dict[str, Any]
+
+_RIGHTS = ["view", "type", "resize", "signal", "stop"]
+_DIAL_TRIES, _DIAL_PAUSE_S = 200, 0.01  # a keeper that closed its door has told us why within two seconds
+_RESTORED_LINES = 500  # history drawn on attach: 18 ms of colour log, where all 2,000 lines would take 48
+
+
+class Channels(Base):
+    """open and attach."""
+
+    async def op_open(self, request: Json, caller: Caller) -> Reply:
+        """A channel to the session's output (and input): a descriptor to its keeper, or to its log on disk."""
+        session = await self._find(request, caller)
+        if session.link is None and session.unresponsive:
+            await self.registry.connect(session)
+        about = {"session": session.id, "name": session.name, "state": session.state, "kind": session.kind}
+        fd = await self._dial(session, request, caller, attach=False)
+        if fd is None:
+            return Reply({"ok": {**about, "state": session.state, "exit": session.exit}}, ended.serve(session))
+        return Reply({"ok": about}, fd)
+
+    async def _dial(self, session: Session, request: Json, caller: Caller, *, attach: bool) -> int | None:
+        """A channel to the keeper, or None when it has ended; it may be ending this very moment."""
+        for _ in range(_DIAL_TRIES):
+            if session.link is None:
+                return None
+            try:
+                return self._channel(session, request, caller, attach=attach)
+            except OSError:
+                await asyncio.sleep(_DIAL_PAUSE_S)
+        raise HoldfastError("failed", f"{session.name} does not answer", "try again")
+
+    def _channel(self, session: Session, request: Json, caller: Caller, *, attach: bool) -> int:
+        rights = ["view"] if request.get("read_only") else _RIGHTS
+        sock = dial(session.folder.keeper_socket)
+        hello = {
+            "v": frames.VERSION, "token": session.manifest["token"], "role": "operator", **caller.actor,
+            "rights": rights,
+            "via": str(request.get("via") or "sdk"), "client": str(request.get("client") or ids.new("")),
+            "attach": attach,
+            "acks": not attach,  # a terminal shows its echo; an ACK would only wake its client twice
+        }  # fmt: skip
+        sock.sendall(frames.message(frames.HELLO, hello))
+        return sock.detach()
+
+    async def op_attach(self, request: Json, caller: Caller) -> Reply:
+        """What restores the screen, the offset it stands at, and the channel that goes on from there."""
+        session = await (self._find(request, caller) if request.get("ended") else self._live(request, caller))
+        if not request.get("read_only"):
+            self._follow(session, request)
+        fd = await self._dial(session, request, caller, attach=True)
+        if fd is None:
+            return self._too_late(session)
+        try:
+            end = await self._end(session)
+            about: Json = {
+                "session": session.id, "name": session.name, "kind": session.kind, "offset": end, "restore": "",
+                "size": list(session.size), "controls": views.controls_view(session.controls), "me": caller.actor,
+            }  # fmt: skip
+            if session.kind == "terminal":
+                emulator = await self.screens.at(session, end)
+                with emulator.lock:
+                    about["offset"] = emulator.offset
+                    about["restore"] = base64.b64encode(emulator.screen.restore(_RESTORED_LINES)).decode()
+        except HoldfastError:
+            os.close(fd)
+            if session.live:
+                raise
+            return self._too_late(session)
+        except BaseException:
+            os.close(fd)
+            raise
+        return Reply({"ok": about}, fd)
+
+    @staticmethod
+    def _too_late(session: Session) -> Reply:
+        """A program was quicker than the client that wants to see it: here is all that it said."""
+        about = {"session": session.id, "name": session.name, "kind": session.kind, "offset": 0, "restore": ""}
+        return Reply({"ok": about}, ended.serve(session))
+
+    def _follow(self, session: Session, request: Json) -> None:
+        """The latest controller's agent and display become the session's."""
+        env = request.get("env") or {}
+        follow_links(session.folder.links, env)
+        display = env.get("DISPLAY")
+        if display and not str(display).startswith(":") and session.state_file.get("display") != display:
+            session.remember(display=display)

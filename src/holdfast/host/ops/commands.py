@@ -1,0 +1,56 @@
+"""Operations on commands in a session's shell: run one, ask how it stands."""
+
+from __future__ import annotations
+
+import base64
+import os
+from typing import Any
+
+from ...model import limits
+from ...model.errors import invalid
+from ..exec.quoting import quote
+from ..session import Session
+from .base import Base
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..identity import Caller
+
+Json = dict[str, Any]
+
+
+class Commands(Base):
+    """exec and exec_result."""
+
+    async def op_exec(self, request: Json, caller: Caller) -> Json:
+        session = await self._live(request, caller)
+        words = request.get("words")
+        if not isinstance(words, list) or not words or not all(isinstance(w, str) for w in words):
+            raise invalid("no command to run", "hold exec SESSION -- COMMAND")
+        encoded = [os.fsencode(w) for w in words]
+        source = encoded[0] if len(encoded) == 1 else quote(encoded)
+        timeout = request.get("timeout")
+        command = await self.execs.start(session, source, caller.actor, request.get("exec_id"))
+        if request.get("start_only"):
+            while command.record["start"] is None and command.running:
+                await command.changed.wait()
+            return self.execs.result(command)
+        result = await self.execs.wait(command, None if timeout is None else float(timeout))
+        return self._with_output(session, result)
+
+    async def op_exec_result(self, request: Json, caller: Caller) -> Json:
+        session = await self._find(request, caller)
+        command = self.execs.find(session, str(request.get("exec_id") or ""))
+        if request.get("wait"):
+            timeout = request.get("timeout")
+            await self.execs.wait(command, None if timeout is None else float(timeout))
+        return self._with_output(session, self.execs.result(command))
+
+    def _with_output(self, session: Session, result: Json) -> Json:
+        """Small output comes along; large output is read by offset, past this process."""
+        if result["start"] is not None and result["end"] - result["start"] <= limits.INLINE_OUTPUT_BYTES:
+            pieces = list(session.reader.pieces(result["start"], result["end"]))
+            data = b"".join(p.data for p in pieces if p.data is not None)
+            result["raw"] = base64.b64encode(data).decode()
+            result["gone"] = result["end"] - result["start"] - len(data)
+        return result

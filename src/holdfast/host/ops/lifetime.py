@@ -1,0 +1,135 @@
+"""Operations on a session's life: start, stop, restart, rename, remove; and the host's own end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from typing import Any
+
+from ...model import limits
+from ...model.errors import HoldfastError
+from .. import views
+from ..session import Session
+from .base import Base
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..identity import Caller
+
+Json = dict[str, Any]
+
+_STOP_EXTRA_S = 15.0  # past the grace time, for KILL to empty a large tree
+
+
+class Lifetime(Base):
+    """run, down, stop, restart, rm, rename and prune."""
+
+    async def op_run(self, request: Json, caller: Caller) -> Json:
+        session = await self.registry.start(request, caller.actor)
+        self.policies.watch(session)
+        if request.get("brief"):
+            return {"id": session.id, "name": session.name}
+        return await self._view(session, full=True)
+
+    async def op_down(self, request: Json, caller: Caller) -> Json:
+        if request.get("all"):
+            every = [s.id for s in self.registry.sessions.values() if s.live or self._restarting(s)]
+            stops = (self.op_stop({"session": one, "grace_s": request.get("grace_s")}, caller) for one in every)
+            await asyncio.gather(*stops)
+        asyncio.get_running_loop().call_soon(self.daemon.stopped.set)
+        return {"host": self.daemon.about()}
+
+    async def op_stop(self, request: Json, caller: Caller) -> Json:
+        session = await self._find(request, caller)
+        self.policies.cancel_restart(session)
+        session.remember(stopped=True)
+        grace = _grace(request)
+        if session.link is None and session.unresponsive:
+            await self.registry.connect(session)
+        if session.link is None:
+            await self._stop_survivors(session, grace)
+        else:
+            await self._stop(session, caller, grace)
+        return await self._view(session, full=False)
+
+    async def _stop(self, session: Session, caller: Caller, grace_s: float) -> None:
+        session.remember(stopped=True)
+        if session.link is None:
+            return
+        try:
+            await session.link.act("stop", grace_s=grace_s, **{"as": caller.actor})
+        except HoldfastError:
+            if session.live:
+                raise  # else it ended by itself just now, which is what was wanted
+        try:
+            async with asyncio.timeout(grace_s + _STOP_EXTRA_S):
+                while session.live:
+                    await session.changed.wait()
+        except TimeoutError:
+            raise HoldfastError(
+                "timeout", f"{session.name} did not end", f"hold ps {session.name} shows what is left"
+            ) from None
+
+    async def _stop_survivors(self, session: Session, grace_s: float) -> None:
+        """A lost session's processes have no keeper to end them: the host does, by their mark."""
+        deadline = time.monotonic() + grace_s
+        left = views.survivors_of(session)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for pid in left:
+                try:
+                    os.kill(pid, number)
+                except (ProcessLookupError, PermissionError):
+                    continue
+            while (left := views.survivors_of(session)) and (
+                number == signal.SIGKILL or time.monotonic() < deadline
+            ):
+                await asyncio.sleep(0.02)
+                if time.monotonic() > deadline + _STOP_EXTRA_S:
+                    return
+
+    async def op_restart(self, request: Json, caller: Caller) -> Json:
+        session = await self._find(request, caller)
+        self.policies.cancel_restart(session)
+        if session.live:
+            session = await self._live(request, caller)
+            await self._stop(session, caller, _grace(request))
+        elif session.state == "lost":
+            await self._stop_survivors(session, limits.STOP_GRACE_S)
+        await self.registry.restart(session, caller.actor)
+        session.remember(failures=0)
+        self.policies.watch(session)
+        return await self._view(session, full=False)
+
+    async def op_rm(self, request: Json, caller: Caller) -> Json:
+        session = await self._find(request, caller)
+        self.policies.cancel_restart(session)
+        self.screens.forget(session.id)
+        self.registry.remove(session)
+        return {"removed": session.id, "name": session.name}
+
+    async def op_rename(self, request: Json, caller: Caller) -> Json:
+        session = await self._find(request, caller)
+        self.registry.rename(session, str(request.get("name") or ""))
+        return {"id": session.id, "name": session.name}
+
+    async def op_prune(self, request: Json, caller: Caller) -> Json:
+        """Remove ended sessions that are older than asked for."""
+        older = float(request.get("older_than_s") or 0)
+        removed = []
+        for session in list(self.registry.sessions.values()):
+            at = session.ended_at or (session.exit or {}).get("at") or session.manifest["started_at"]
+            if session.live or self._restarting(session) or time.time() - at < older:
+                continue
+            if session.state == "lost" and views.survivors_of(session):
+                continue
+            self.screens.forget(session.id)
+            self.registry.remove(session)
+            removed.append({"id": session.id, "name": session.name})
+        return {"removed": removed}
+
+
+def _grace(request: Json) -> float:
+    asked = request.get("grace_s")
+    return limits.STOP_GRACE_S if asked is None else max(0.0, float(asked))

@@ -1,0 +1,116 @@
+"""Operations that look: nothing they do changes a session."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ...model.errors import invalid
+from .. import checks
+from ..observe import net, proc
+from ..recording import recording
+from ..session import Session
+from .base import Base
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..identity import Caller
+
+Json = dict[str, Any]
+
+_VIEWS_AT_ONCE = 32  # keepers asked in parallel by `ls`
+
+
+class Looking(Base):
+    """ls, status, ports, screen, wait and their like."""
+
+    async def op_ping(self, request: Json, caller: Caller) -> Json:
+        return {"host": self.daemon.about(), "operator": caller.actor}
+
+    async def op_ls(self, request: Json, caller: Caller) -> list[Json]:
+        chosen = [
+            s for s in self.registry.sessions.values() if request.get("all") or s.live or self._restarting(s)
+        ]
+        chosen.sort(key=lambda s: s.manifest["created_at"])
+        gate = asyncio.Semaphore(_VIEWS_AT_ONCE)
+        forest = self._forest()
+
+        async def one(session: Session) -> Json:
+            async with gate:
+                keeper = session.link.welcome.result()["keeper"] if session.link is not None else 0
+                view = await self._view(session, full=False, members=forest.get(keeper))
+                if request.get("processes") and keeper in forest:
+                    view["processes"] = proc.processes(forest[keeper])
+                return view
+
+        return list(await asyncio.gather(*(one(s) for s in chosen)))
+
+    async def op_status(self, request: Json, caller: Caller) -> Json:
+        if request.get("session"):
+            session = await self._find(request, caller)
+            if session.unresponsive and session.link is None:
+                await self.registry.connect(session)
+            return await self._view(session, full=True)
+        return {"host": self.daemon.about(), "sessions": await self.op_ls({"all": True}, caller)}
+
+    async def op_ports(self, request: Json, caller: Caller) -> list[Json]:
+        rows = []
+        wanted = request.get("port")
+        if wanted is not None and all(found[1] != wanted for found in net.listeners().values()):
+            return []
+        forest = self._forest()
+        for session in list(self.registry.sessions.values()):
+            if session.link is None:
+                continue
+            whose = {"session": session.id, "session_name": session.name}
+            found = net.ports(forest.get(session.link.welcome.result()["keeper"], []))
+            rows += [{**row, **whose} for row in found if wanted in (None, row["port"])]
+        return rows
+
+    async def op_screen(self, request: Json, caller: Caller) -> Json:
+        session = await self._find(request, caller)
+        if session.kind != "terminal":
+            raise invalid(f"{session.name} runs on pipes, it has no screen", f"hold logs {session.name}")
+        end = await self._end(session)
+        emulator = await self.screens.at(session, end)
+        with emulator.lock:
+            screen = emulator.screen
+            return {
+                "session": session.id, "offset": end, "cols": screen.size[0], "rows": screen.size[1],
+                "text": screen.text(), "cursor": {"x": screen.cursor[0], "y": screen.cursor[1],
+                                                  "visible": screen.cursor_visible},
+                "title": screen.title, "alternate": screen.alternate,
+            }  # fmt: skip
+
+    async def op_offset(self, request: Json, caller: Caller) -> Json:
+        """Where the output of a time began, and what there is."""
+        session = await self._find(request, caller)
+        start, end = session.reader.bounds()
+        at = session.reader.offset_at(int(float(request["since"]) * 1e6)) if request.get("since") else start
+        return {
+            "session": session.id, "name": session.name, "kind": session.kind,
+            "start": start, "end": max(end, await self._end(session)), "at": at,
+        }  # fmt: skip
+
+    async def op_recording(self, request: Json, caller: Caller) -> Json:
+        return recording(await self._find(request, caller), request.get("from"))
+
+    async def op_doctor(self, request: Json, caller: Caller) -> list[Json]:
+        return await checks.check(self.daemon, bool(request.get("deep")))
+
+    async def op_keys(self, request: Json, caller: Caller) -> Json:
+        """Whether the terminal wants application cursor keys, for clients that encode key names."""
+        session = await self._live(request, caller)
+        if session.kind != "terminal":
+            return {"app_cursor": False}
+        emulator = await self.screens.at(session, await self._end(session))
+        with emulator.lock:
+            return {"app_cursor": bool(emulator.screen.modes().get("app_cursor"))}
+
+    async def op_wait(self, request: Json, caller: Caller) -> Json:
+        session = await self._find(request, caller)
+        start, timeout = request.get("from"), request.get("timeout")
+        return await self.waits.wait(
+            session, str(request.get("for") or ""), None if start is None else int(start),
+            None if timeout is None else float(timeout),
+        )  # fmt: skip
