@@ -18,6 +18,7 @@ from ..model.times import rfc3339
 from ..system import kernel, keys
 from ..system.files import read_json, write_json
 from ..version import VERSION
+from .doors import Doors
 from .journal import Journal
 from .ledger import Ledger
 from .operations import Operations
@@ -59,6 +60,8 @@ class Daemon:
         self.screens = Screens()
         self.policies = Policies(self.registry, self.identity["operator"])
         self.operations = Operations(self)
+        self.doors = Doors(self.registry, self.journal, self.operations.dispatch, self.operations.acting)
+        self.registry.doors = self.doors
         self.stopped = asyncio.Event()
 
     def _identity(self) -> Json:
@@ -98,6 +101,7 @@ class Daemon:
         self.screens.heard(session, event)
         self.operations.heard(session, event)
         self.policies.heard(session, event)
+        self.doors.heard(session, event)
 
     async def run(self, ready_fd: int) -> None:
         self._clean_roles()
@@ -123,6 +127,7 @@ class Daemon:
         os.unlink(self.home.socket)
         server.close()
         serving.cancel()
+        self.doors.close()
         self.policies.close()
         self.screens.close()
         await self.journal.close()

@@ -38,13 +38,22 @@ class Operations(Looking, Channels, Lifetime, Acting, Commands):
         self.execs.heard(session, event)
 
     async def handle(self, request: Json, peer: Peer) -> Reply:
+        for inner in ("isolation", "door"):  # what only a door may say
+            request.pop(inner, None)
+        return await self.dispatch(request, self._caller(request))
+
+    async def dispatch(self, request: Json, caller: Caller) -> Reply:
         method = getattr(self, "op_" + str(request.get("op")), None)
         if method is None:
             raise HoldfastError(
                 "usage", f"this host does not know {request.get('op')!r}", "upgrade: hold down, then again"
             )
-        answer = await method(request, self._caller(request))
+        answer = await method(request, caller)
         return answer if isinstance(answer, Reply) else Reply({"ok": answer})
+
+    def acting(self, session: Session) -> Caller:
+        """Who a session acts as: what comes through its door is that operator."""
+        return Caller(self.daemon.identity["operator"], session)
 
     def _caller(self, request: Json) -> Caller:
         """Who acts. Until others are enrolled there is one operator: the OS user, a human."""

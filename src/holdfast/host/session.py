@@ -66,6 +66,10 @@ class Session:
         return str(self.manifest["kind"])
 
     @property
+    def isolated(self) -> bool:
+        return self.manifest.get("isolation") is not None
+
+    @property
     def live(self) -> bool:
         return self.link is not None or self.unresponsive or self.starting
 

@@ -105,10 +105,10 @@ def narrowed(parent: View, asked: View) -> View:
     roots = (*parent.write, parent.cwd)
     for path in (asked.cwd, *asked.write):
         if not any(within(path, root) for root in roots):
-            raise HoldfastError("not_allowed", f"{path[:200]} is not this session's to write", "it may give what it has")
+            raise HoldfastError("not_allowed", f"{path[:200]} is not this session's to write", "give what it has")
     for path in asked.read:
         if not any(within(path, root) for root in (*roots, *parent.read, *SYSTEM)):
-            raise HoldfastError("not_allowed", f"{path[:200]} is not this session's to read", "it may give what it has")
+            raise HoldfastError("not_allowed", f"{path[:200]} is not this session's to read", "give what it has")
     write = tuple(dict.fromkeys(parent.write if any(within(parent.cwd, w) for w in parent.write) else roots))
     return View(asked.cwd, parent.read, write, parent.network and asked.network)
 

@@ -33,6 +33,10 @@ EPOCHS_RESERVED = 64  # grants per fsync of the epoch ceiling
 STOP_GRACE_S = 10.0  # TERM to KILL, as docker stop
 LINGER_S = 2.0  # a finished keeper gives slow readers this long; then they read on from disk
 
+# Doors of isolated sessions: what is inside may be hostile
+DOOR_CONNECTIONS_MAX = 64  # at once; more wait in the socket's queue, and the host keeps its descriptors for others
+DOOR_CHILDREN_MAX = 16  # live sessions started through one door
+
 # Host
 SESSIONS_MAX = 2000  # live sessions of one host
 EXECS_KEPT = 200  # finished exec records kept per session

@@ -54,7 +54,8 @@ class Channels(Base):
         raise HoldfastError("failed", f"{session.name} does not answer", "try again")
 
     def _channel(self, session: Session, request: Json, caller: Caller, *, attach: bool) -> int:
-        rights = ["view"] if request.get("read_only") else _RIGHTS
+        wanted = ["view"] if request.get("read_only") else _RIGHTS
+        rights = [right for right in wanted if caller.may(right, session)]
         sock = dial(session.folder.keeper_socket)
         hello = {
             "v": frames.VERSION, "token": session.manifest["token"], "role": "operator", **caller.actor,
