@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from ..system import tree
+from ..system import kernel, tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def enter(wrap: Json) -> None:
     Its own environment is ours, not the session's: it runs outside, where nothing that a program inside asks for (a
     library to preload, say) may have a say.
     """
+    kernel.leave_keyring()
     options = os.memfd_create("options", 0)
     data = b"".join(os.fsencode(word) + b"\0" for word in wrap["options"])
     while data:
