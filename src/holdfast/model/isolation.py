@@ -134,10 +134,12 @@ def options(view: View, machine: Machine, place: Place, env: Mapping[str, str]) 
     for path, writable in _binds(view, machine.install):
         out += ["--bind" if writable else "--ro-bind", path, path]
     shown = (*view.read, *view.write, view.cwd)
-    for path in place.hidden:
-        out += ["--tmpfs", path] if any(within(path, root) for root in shown) else []
+    hidden = [path for path in place.hidden if any(within(path, root) for root in shown)]
+    for path in hidden:
+        out += ["--tmpfs", path]
     for path in place.sockets:
-        out += ["--ro-bind", "/dev/null", path] if any(within(path, root) for root in shown) else []
+        if any(within(path, root) for root in shown) and not any(within(path, folder) for folder in hidden):
+            out += ["--ro-bind", "/dev/null", path]
     out += ["--ro-bind", place.door, place.home, "--bind", place.exchange, EXCHANGE, "--chdir", view.cwd, "--clearenv"]
     for name, value in environment(env, place.home).items():
         out += ["--setenv", name, value]
