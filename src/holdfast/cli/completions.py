@@ -19,7 +19,7 @@ _WORDS = {
     "POLICY": "never on-failure always",
 }
 # These make no sense for a session that has ended; the others are offered the ended ones too.
-_LIVE_ONLY = frozenset({"attach", "send", "exec", "kill", "stop", "take", "release"})
+_LIVE_ONLY = frozenset({"attach", "send", "exec", "kill", "stop", "take", "release", "hand"})
 
 
 class Argument:

@@ -65,10 +65,6 @@ def run(args: argparse.Namespace) -> int:
         pids_max=limits.get("pids"), memory_max=limits.get("memory"), log_max=limits.get("log"),
         isolate=isolation(args.isolate, args.read, args.write, not args.no_network),
     )  # fmt: skip
-    if args.acts_as:
-        raise HoldfastError(
-            "not_allowed", f"no operator {args.acts_as[:60]!r} is enrolled here", "leave --as out"
-        )
     if interactive and os.environ.get("HOLDFAST_SESSION"):
         raise HoldfastError(
             "conflict",

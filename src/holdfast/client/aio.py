@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
 _REPEATABLE = frozenset({
     "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
-    "recording", "doctor",
+    "recording", "doctor", "whoami", "operator_ls", "operator_find", "timeline", "journal_head", "journal_verify",
 })  # fmt: skip
 _STREAMS = {0: "terminal", 1: "stdout", 2: "stderr"}
 _OUTPUT_MAX = 1 << 20  # bytes of an exec's output returned unless asked otherwise: head and tail are kept
@@ -68,25 +68,28 @@ class AsyncHost:
     async def call_fd(self, op: str, **request: object) -> tuple[Any, int]:
         """One operation whose reply may carry a descriptor (-1: none)."""
         message: Json = {"op": op, **request}
-        if self.operator:
-            message["operator"] = self.operator
         for attempt in (1, 2):
-            wire = await self._wire()
+            wire = await self._resting()
             try:
+                if wire is None:
+                    wire = await self._connect()
                 await wire.send(message)
                 reply, fd = await wire.receive()
             except ConnectionError:
-                wire.close()
+                if wire is not None:
+                    wire.close()
                 if attempt == 2 or op not in _REPEATABLE:
                     raise HoldfastError(
                         "host_gone", f"the host went away during {op}", "look at hold status, then try again"
                     ) from None
                 continue
             except TooLarge as e:
+                assert wire is not None
                 wire.close()
                 raise invalid(str(e), "pass large input through a file or a pipe") from None
             except BaseException:
-                wire.close()
+                if wire is not None:
+                    wire.close()
                 raise
             self._idle.append(wire)
             if "error" in reply:
@@ -94,13 +97,40 @@ class AsyncHost:
             return reply["ok"], fd
         raise AssertionError("unreachable")
 
-    async def _wire(self) -> AsyncWire:
+    async def _resting(self) -> AsyncWire | None:
         while self._idle:
             wire = self._idle.pop()
             if not wire.stale():
                 return wire
             wire.close()
-        return await AsyncWire.connect(self.home, self.autostart)
+        return None
+
+    async def _connect(self) -> AsyncWire:
+        """A new connection; where an operator was chosen, its key is proven on it before anything is asked."""
+        wire = await AsyncWire.connect(self.home, self.autostart)
+        if self.operator:
+            try:
+                await self._prove(wire, self.operator)
+            except BaseException:
+                wire.close()
+                raise
+        return wire
+
+    async def _prove(self, wire: AsyncWire, operator: str) -> None:
+        from ..system import keys
+        from ..wire import proof
+
+        await wire.send({"op": "identify", "operator": operator})
+        asked, _ = await wire.receive()
+        if "error" in asked:
+            raise from_dict(asked["error"])  # type: ignore[arg-type]
+        about: Json = asked["ok"]  # type: ignore[assignment]
+        message = proof.message(about["host"], bytes.fromhex(about["nonce"]), about["operator"])
+        signature = keys.sign(keys.load(self.home.keys, about["operator"]), message).hex()
+        await wire.send({"op": "prove", "operator": about["operator"], "signature": signature})
+        answer, _ = await wire.receive()
+        if "error" in answer:
+            raise from_dict(answer["error"])  # type: ignore[arg-type]
 
     async def run(
         self, command: Sequence[str] | None = None, *, name: str | None = None, cwd: str | None = None,
@@ -137,6 +167,69 @@ class AsyncHost:
         from .types import Port
 
         return _typed(await self.call("ports", port=port), list[Port])
+
+    # -- operators and the journal
+
+    async def whoami(self) -> Json:
+        """The operator this process acts as, where it stands, and its grants."""
+        me: Json = await self.call("whoami")
+        return me
+
+    async def operators(self, *, all: bool = False) -> list[Json]:
+        """Who is enrolled; with `all` the revoked ones too."""
+        found: list[Json] = await self.call("operator_ls", all=all)
+        return found
+
+    async def add_operator(
+        self, name: str, kind: str, *, verbs: Sequence[str] | None = None, sessions: Sequence[str] | None = None,
+        ttl: float | None = None, depth: int | None = None, key: str | None = None, why: str | None = None,
+    ) -> Json:  # fmt: skip
+        """Enrol an operator; its secret key stays on this machine unless `key` is one's public half from elsewhere."""
+        from ..system import keys
+        from . import granting
+
+        wanted = granting.defaults(kind, verbs, sessions)
+        me = await self.whoami()
+        id = ids.new("op_")
+        request: Json = {"id": id, "name": name, "kind": kind, "why": why}
+        if wanted is not None:
+            grant = granting.make(me, id, *wanted, ttl, depth, time.time())
+            request.update(grant=grant.as_dict(), signature=granting.sign(self.home.keys, me, grant))
+        request["key"] = key or keys.make(self.home.keys, id)
+        try:
+            made: Json = await self.call("operator_add", **request)
+        except HoldfastError as e:
+            if not key and e.code != "host_gone":  # else it may be enrolled, and needs its key
+                keys.forget(self.home.keys, id)
+            raise
+        return made
+
+    async def grant(
+        self, operator: str, verbs: Sequence[str], *, sessions: Sequence[str] | None = None, ttl: float | None = None,
+        depth: int | None = None, why: str | None = None,
+    ) -> Json:  # fmt: skip
+        """Give an operator one more grant, never wider than one's own, signed with one's own key."""
+        from . import granting
+
+        me = await self.whoami()
+        whom = (await self.call("operator_find", operator=operator))["id"]
+        globs = list(sessions) if sessions is not None else ["*"]
+        grant = granting.make(me, whom, list(verbs), globs, ttl, depth, time.time())
+        signature = granting.sign(self.home.keys, me, grant)
+        given: Json = await self.call("operator_grant", grant=grant.as_dict(), signature=signature, why=why)
+        return given
+
+    async def revoke(self, operator_or_grant: str, *, why: str | None = None) -> Json:
+        """End an operator, or one grant (`grt_…`): its channels and requests end at once."""
+        done: Json = await self.call("operator_revoke", target=operator_or_grant, why=why)
+        return done
+
+    async def timeline(
+        self, session: str | None = None, *, since: float | None = None, before: int | None = None, limit: int = 1000
+    ) -> Json:
+        """Who did what: `entries` in order, and `next` to ask for older ones (as `before`)."""
+        found: Json = await self.call("timeline", session=session, since=since, before=before, limit=limit)
+        return found
 
 
 class AsyncSession:
@@ -323,6 +416,21 @@ class AsyncSession:
     async def remove(self) -> None:
         """Forget an ended session, its output too."""
         await self.host.call("rm", session=self.id)
+
+    async def take(self, *, why: str | None = None) -> Json:
+        """Take the controls; a human takes them from an agent, nobody from a human by surprise."""
+        done: Json = await self.host.call("take", session=self.id, why=why)
+        return done
+
+    async def release(self, *, why: str | None = None) -> Json:
+        """Give the controls back; whoever types next takes them."""
+        done: Json = await self.host.call("release", session=self.id, why=why)
+        return done
+
+    async def hand(self, operator: str, *, note: str | None = None, why: str | None = None) -> Json:
+        """Give the controls that one holds to another operator, with a note."""
+        done: Json = await self.host.call("hand", session=self.id, to=operator, note=note, why=why)
+        return done
 
     async def resize(self, cols: int, rows: int) -> None:
         await self.host.call("resize", session=self.id, size=[cols, rows])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
 _REPEATABLE = frozenset({
     "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
-    "recording", "doctor",
+    "recording", "doctor", "whoami", "operator_ls", "operator_find", "timeline", "journal_head", "journal_verify",
 })  # fmt: skip
 _STREAMS = {0: "terminal", 1: "stdout", 2: "stderr"}
 _OUTPUT_MAX = 1 << 20  # bytes of an exec's output returned unless asked otherwise: head and tail are kept
@@ -65,25 +65,28 @@ class Host:
     def call_fd(self, op: str, **request: object) -> tuple[Any, int]:
         """One operation whose reply may carry a descriptor (-1: none)."""
         message: Json = {"op": op, **request}
-        if self.operator:
-            message["operator"] = self.operator
         for attempt in (1, 2):
-            wire = self._wire()
+            wire = self._resting()
             try:
+                if wire is None:
+                    wire = self._connect()
                 wire.send(message)
                 reply, fd = wire.receive()
             except ConnectionError:
-                wire.close()
+                if wire is not None:
+                    wire.close()
                 if attempt == 2 or op not in _REPEATABLE:
                     raise HoldfastError(
                         "host_gone", f"the host went away during {op}", "look at hold status, then try again"
                     ) from None
                 continue
             except TooLarge as e:
+                assert wire is not None
                 wire.close()
                 raise invalid(str(e), "pass large input through a file or a pipe") from None
             except BaseException:
-                wire.close()
+                if wire is not None:
+                    wire.close()
                 raise
             self._idle.append(wire)
             if "error" in reply:
@@ -91,13 +94,40 @@ class Host:
             return reply["ok"], fd
         raise AssertionError("unreachable")
 
-    def _wire(self) -> Wire:
+    def _resting(self) -> Wire | None:
         while self._idle:
             wire = self._idle.pop()
             if not wire.stale():
                 return wire
             wire.close()
-        return Wire.connect(self.home, self.autostart)
+        return None
+
+    def _connect(self) -> Wire:
+        """A new connection; where an operator was chosen, its key is proven on it before anything is asked."""
+        wire = Wire.connect(self.home, self.autostart)
+        if self.operator:
+            try:
+                self._prove(wire, self.operator)
+            except BaseException:
+                wire.close()
+                raise
+        return wire
+
+    def _prove(self, wire: Wire, operator: str) -> None:
+        from ..system import keys
+        from ..wire import proof
+
+        wire.send({"op": "identify", "operator": operator})
+        asked, _ = wire.receive()
+        if "error" in asked:
+            raise from_dict(asked["error"])  # type: ignore[arg-type]
+        about: Json = asked["ok"]  # type: ignore[assignment]
+        message = proof.message(about["host"], bytes.fromhex(about["nonce"]), about["operator"])
+        signature = keys.sign(keys.load(self.home.keys, about["operator"]), message).hex()
+        wire.send({"op": "prove", "operator": about["operator"], "signature": signature})
+        answer, _ = wire.receive()
+        if "error" in answer:
+            raise from_dict(answer["error"])  # type: ignore[arg-type]
 
     def run(
         self, command: Sequence[str] | None = None, *, name: str | None = None, cwd: str | None = None,
@@ -134,6 +164,69 @@ class Host:
         from .types import Port
 
         return _typed(self.call("ports", port=port), list[Port])
+
+    # -- operators and the journal
+
+    def whoami(self) -> Json:
+        """The operator this process acts as, where it stands, and its grants."""
+        me: Json = self.call("whoami")
+        return me
+
+    def operators(self, *, all: bool = False) -> list[Json]:
+        """Who is enrolled; with `all` the revoked ones too."""
+        found: list[Json] = self.call("operator_ls", all=all)
+        return found
+
+    def add_operator(
+        self, name: str, kind: str, *, verbs: Sequence[str] | None = None, sessions: Sequence[str] | None = None,
+        ttl: float | None = None, depth: int | None = None, key: str | None = None, why: str | None = None,
+    ) -> Json:  # fmt: skip
+        """Enrol an operator; its secret key stays on this machine unless `key` is one's public half from elsewhere."""
+        from ..system import keys
+        from . import granting
+
+        wanted = granting.defaults(kind, verbs, sessions)
+        me = self.whoami()
+        id = ids.new("op_")
+        request: Json = {"id": id, "name": name, "kind": kind, "why": why}
+        if wanted is not None:
+            grant = granting.make(me, id, *wanted, ttl, depth, time.time())
+            request.update(grant=grant.as_dict(), signature=granting.sign(self.home.keys, me, grant))
+        request["key"] = key or keys.make(self.home.keys, id)
+        try:
+            made: Json = self.call("operator_add", **request)
+        except HoldfastError as e:
+            if not key and e.code != "host_gone":  # else it may be enrolled, and needs its key
+                keys.forget(self.home.keys, id)
+            raise
+        return made
+
+    def grant(
+        self, operator: str, verbs: Sequence[str], *, sessions: Sequence[str] | None = None, ttl: float | None = None,
+        depth: int | None = None, why: str | None = None,
+    ) -> Json:  # fmt: skip
+        """Give an operator one more grant, never wider than one's own, signed with one's own key."""
+        from . import granting
+
+        me = self.whoami()
+        whom = (self.call("operator_find", operator=operator))["id"]
+        globs = list(sessions) if sessions is not None else ["*"]
+        grant = granting.make(me, whom, list(verbs), globs, ttl, depth, time.time())
+        signature = granting.sign(self.home.keys, me, grant)
+        given: Json = self.call("operator_grant", grant=grant.as_dict(), signature=signature, why=why)
+        return given
+
+    def revoke(self, operator_or_grant: str, *, why: str | None = None) -> Json:
+        """End an operator, or one grant (`grt_…`): its channels and requests end at once."""
+        done: Json = self.call("operator_revoke", target=operator_or_grant, why=why)
+        return done
+
+    def timeline(
+        self, session: str | None = None, *, since: float | None = None, before: int | None = None, limit: int = 1000
+    ) -> Json:
+        """Who did what: `entries` in order, and `next` to ask for older ones (as `before`)."""
+        found: Json = self.call("timeline", session=session, since=since, before=before, limit=limit)
+        return found
 
 
 class Session:
@@ -320,6 +413,21 @@ class Session:
     def remove(self) -> None:
         """Forget an ended session, its output too."""
         self.host.call("rm", session=self.id)
+
+    def take(self, *, why: str | None = None) -> Json:
+        """Take the controls; a human takes them from an agent, nobody from a human by surprise."""
+        done: Json = self.host.call("take", session=self.id, why=why)
+        return done
+
+    def release(self, *, why: str | None = None) -> Json:
+        """Give the controls back; whoever types next takes them."""
+        done: Json = self.host.call("release", session=self.id, why=why)
+        return done
+
+    def hand(self, operator: str, *, note: str | None = None, why: str | None = None) -> Json:
+        """Give the controls that one holds to another operator, with a note."""
+        done: Json = self.host.call("hand", session=self.id, to=operator, note=note, why=why)
+        return done
 
     def resize(self, cols: int, rows: int) -> None:
         self.host.call("resize", session=self.id, size=[cols, rows])

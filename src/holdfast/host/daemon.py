@@ -15,17 +15,21 @@ from ..model import ids
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..model.times import rfc3339
-from ..system import kernel, keys
+from ..system import kernel
 from ..system.files import read_json, write_json
 from ..version import VERSION
 from .doors import Doors
+from .identity import Identities
+from .ingest import Ingest
 from .journal import Journal
 from .ledger import Ledger
 from .operations import Operations
+from .operators import Operators, os_user
 from .policy import Policies
+from .refusals import Refusals
 from .registry import Registry
 from .screens import Screens
-from .server import Server, listen
+from .server import Peer, Server, listen
 from .session import Session
 from .zygote import Zygote
 
@@ -51,16 +55,20 @@ class Daemon:
         self.home = home
         self.started_at = time.time()
         self.identity = self._identity()
-        self._key: bytes | None = None
         self.zygote = Zygote(home.roles)
         self.registry = Registry(home, self.zygote, self._heard)
         self.registry.operator = self.identity["operator"]
         self.ledger = Ledger(home.ledger)
-        self.journal = Journal(self.ledger, self.identity["id"], home.journal_head, self._sign)
+        self.operators = Operators(self.ledger, self.identity["id"], home.keys)
+        signing = (self.operators.sign, self.operators.signed)
+        self.journal = Journal(self.ledger, self.identity["id"], home.journal_head, *signing)
+        self.refusals = Refusals(self.journal)
+        self.ingest = Ingest(self.journal)
+        self.identities = Identities(home, self.registry, self.operators, lambda: self.zygote.pid)
         self.screens = Screens()
-        self.policies = Policies(self.registry, self.identity["operator"])
+        self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.operations = Operations(self)
-        self.doors = Doors(self.registry, self.journal, self.operations.dispatch, self.operations.acting)
+        self.doors = Doors(self.registry, self.identities, self.refusals, self.operations.dispatch)
         self.registry.doors = self.doors
         self.stopped = asyncio.Event()
 
@@ -69,27 +77,12 @@ class Daemon:
         kept = read_json(self.home.host_file)
         if kept and "id" in kept and "operator" in kept:
             return kept
-        import pwd
-
-        try:
-            user = pwd.getpwuid(os.getuid()).pw_name
-        except KeyError:
-            user = str(os.getuid())
         made: Json = {
             "id": ids.new("hst_"),
-            "operator": {"operator": ids.new("op_"), "kind": "human", "name": user},
+            "operator": {"operator": ids.new("op_"), "kind": "human", "name": os_user()},
         }
         write_json(self.home.host_file, made)
         return made
-
-    def _sign(self, message: bytes) -> bytes:
-        """Under the host's key. Called on the ledger's thread only: reading the key is slow the first time."""
-        if self._key is None:
-            folder, owner = self.home.keys, self.identity["id"]
-            if not os.path.exists(keys.path_of(folder, owner)):
-                keys.make(folder, owner)
-            self._key = keys.load(folder, owner)
-        return keys.sign(self._key, message)
 
     def about(self) -> Json:
         return {
@@ -100,15 +93,25 @@ class Daemon:
     def _heard(self, session: Session, event: Json) -> None:
         self.screens.heard(session, event)
         self.operations.heard(session, event)
+        self.ingest.heard(session, event)
         self.policies.heard(session, event)
         self.doors.heard(session, event)
+
+    async def _know(self) -> None:
+        """Operators and journal before sessions: what a keeper tells first is written down already."""
+        await self.ledger.open()
+        await self.operators.open(self.identity["operator"])
+        await self.journal.open()
+        await self.registry.adopt_all()
+
+    def _foreign(self, peer: Peer) -> None:
+        self.refusals.note("connect", "a peer of another uid", actor=None, session=None, pid=peer.pid, uid=peer.uid)
 
     async def run(self, ready_fd: int) -> None:
         self._clean_roles()
         registration = kernel.register(self.home.roles)
-        await self.ledger.open()
-        await asyncio.gather(self.journal.open(), self.zygote.start(), self.registry.adopt_all())
-        server = Server(listen(self.home.socket), self.operations.handle)
+        await asyncio.gather(self.zygote.start(), self._know())
+        server = Server(listen(self.home.socket), self.operations.handle, self._foreign)
         write_json(self.home.running_file, self.about(), durable=False)
         serving = asyncio.create_task(server.serve())
         self.policies.begin()
@@ -130,6 +133,8 @@ class Daemon:
         self.doors.close()
         self.policies.close()
         self.screens.close()
+        self.refusals.flush()
+        await self.ingest.settled()
         await self.journal.close()
         self.ledger.close()
         self.zygote.stop()

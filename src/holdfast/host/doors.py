@@ -11,20 +11,20 @@ import asyncio
 import contextlib
 import logging
 import os
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..model import ids, isolation, limits
+from ..model import isolation, limits
 from ..model.errors import HoldfastError
 from ..model.isolation import View
-from .identity import Caller
+from ..model.names import refused
+from .identity import Caller, Identities, unresolved
+from .refusals import Refusals
 from .server import Peer, Reply, Server, listen
 from .session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .journal import Journal
     from .registry import Registry
 
 Json = dict[str, Any]
@@ -32,28 +32,33 @@ Dispatch = Callable[[Json, Caller], Awaitable[Reply]]
 log = logging.getLogger("holdfast.host")
 
 _OWN_VERBS = frozenset({"view", "type", "resize", "exec", "request_control"})
-_CHILD_VERBS = _OWN_VERBS | {"signal", "stop"}
-# Operations that name a session. Everything that is in neither table does not exist behind a door.
-_LOOKING = {"status", "screen", "offset", "recording", "keys", "wait", "exec_result", "open", "attach"}
-_ON_OWN = _LOOKING | {"send", "resize", "exec", "take", "release", "ask"}
-_ON_CHILD = _ON_OWN | {"kill", "stop", "restart", "rm"}
-_LISTS = {"ls": "id", "ports": "session"}  # with the key that names each row's session
-_PLAIN = {"ping", "run"}
-_NOTE_EVERY_S = 1.0  # a program that asks for what it may not have fills no disk with refusals
+_CHILD_VERBS = _OWN_VERBS | {"signal", "stop", "start"}
+_PLAIN = {"ping", "whoami", "ls", "ports", "run"}
+_ON_SESSION = (
+    {"status", "screen", "offset", "recording", "keys", "wait", "exec_result", "open", "attach", "send", "resize"}
+    | {"exec", "take", "release", "kill", "stop", "restart", "rm", "ask", "ask_wait"}
+)  # fmt: skip
+_CLAIMS = ("operator", "as", "isolation", "door")  # who it is, and what only the host says of a start
 
 
 class DoorCaller(Caller):
     """`acts_as`, seen through the door: its rights, and of those only the ones that are for inside."""
 
-    def __init__(self, inner: Caller, session: Session) -> None:
-        super().__init__(inner.actor, session)
-        self._inner, self._own = inner, session
+    def __init__(self, inner: Caller, own: Session) -> None:
+        super().__init__(inner.actor, inner.operators, own, inner.bound_by)
+        self._own = own
+
+    def _verbs(self, session: Session | None) -> frozenset[str]:
+        if session is None:
+            return frozenset()
+        return _OWN_VERBS if session is self._own else _CHILD_VERBS if is_child(session, self._own) else frozenset()
 
     def may(self, verb: str, session: Session | None) -> bool:
-        if session is None:
-            return verb in ("view", "start") and self._inner.may(verb, None)
-        verbs = _OWN_VERBS if session is self._own else _CHILD_VERBS if is_child(session, self._own) else frozenset()
-        return verb in verbs and self._inner.may(verb, session)
+        return verb in self._verbs(session) and super().may(verb, session)
+
+    def rights(self, session: Session) -> tuple[list[str], list[str], float | None]:
+        verbs, used, until = super().rights(session)
+        return [verb for verb in verbs if verb in self._verbs(session)], used, until
 
 
 def is_child(session: Session, own: Session) -> bool:
@@ -65,59 +70,53 @@ class Door:
 
     def __init__(self, session: Session, doors: Doors) -> None:
         self._session, self._doors = session, doors
-        self._server = Server(listen(session.folder.door_socket), self.handle, limits.DOOR_CONNECTIONS_MAX)
+        listening = listen(session.folder.door_socket)
+        self._server = Server(listening, self.handle, self._foreign, session, limits.DOOR_CONNECTIONS_MAX)
         self._serving = asyncio.get_running_loop().create_task(self._server.serve())
-        self._noted: dict[str, float] = {}
+
+    def _foreign(self, peer: Peer) -> None:
+        self._doors.refusals.note(
+            "connect", "a peer of another uid", actor=None, session=self._session.id, pid=peer.pid, uid=peer.uid
+        )
 
     async def handle(self, request: Json, peer: Peer) -> Reply:
         op = str(request.get("op"))
-        caller = DoorCaller(self._doors.acting(self._session), self._session)
         try:
-            return await self._admitted(op, request, caller)
+            caller = DoorCaller(await self._doors.identities.caller(peer), self._session)
+        except HoldfastError as e:
+            self._doors.refusals.note(op, actor=None, session=self._session.id, **unresolved(peer, e))
+            raise
+        try:
+            asked = self._admitted(op, {key: value for key, value in request.items() if key not in _CLAIMS})
         except HoldfastError as e:
             if e.code == "not_allowed":
-                self._note(op, caller, e)
+                self._doors.refusals.note(op, e.message, actor=caller.actor, session=self._session.id, via="door")
             raise
+        return await self._doors.dispatch(asked, caller)
 
-    async def _admitted(self, op: str, request: Json, caller: Caller) -> Reply:
-        asked = {key: value for key, value in request.items() if key not in ("operator", "as", "isolation", "door")}
-        if op in _LISTS or (op == "status" and not request.get("session")):
-            return await self._listed(op, asked, caller)
-        if op == "ping":
-            return await self._doors.dispatch(asked, caller)
+    def _admitted(self, op: str, asked: Json) -> Json:
+        """The request as it goes on; the host then asks the caller's rights, as of anybody."""
         if op == "run":
-            return await self._doors.dispatch(self._start(asked, caller), caller)
-        if op not in _ON_CHILD:
-            raise HoldfastError("not_allowed", f"an isolated program may not ask for {op[:40]}", "ask from outside")
-        seen = {s.id: s.name for s in self._visible()}
-        target = self._doors.registry.sessions[ids.resolve(str(request.get("session") or self._session.id), seen)]
-        if target is self._session and op not in _ON_OWN:
-            raise HoldfastError("not_allowed", f"an isolated program may not {op} its session", "do it from outside")
-        asked.pop("env", None)  # an attached terminal's agent and display stay outside
-        return await self._doors.dispatch({**asked, "session": target.id}, caller)
-
-    async def _listed(self, op: str, asked: Json, caller: Caller) -> Reply:
-        """Lists with only those rows that exist for this door."""
-        reply = await self._doors.dispatch(asked, caller)
-        seen = {s.id for s in self._visible()}
-        if op == "status":
-            answer = reply.value["ok"]
-            rows = [row for row in answer["sessions"] if row["id"] in seen]
-            return Reply({"ok": {**answer, "sessions": rows}})
-        return Reply({"ok": [row for row in reply.value["ok"] if row[_LISTS[op]] in seen]})
+            return self._start(asked)
+        if op in _ON_SESSION:
+            asked.pop("env", None)  # an attached terminal's agent and display stay outside
+            whole = op == "status" and not asked.get("session")
+            return asked if whole else {**asked, "session": asked.get("session") or self._session.id}
+        if op not in _PLAIN:
+            raise refused(f"an isolated program may not ask for {op[:40]!a}", "ask from outside")
+        return asked
 
     def _visible(self) -> list[Session]:
         every = self._doors.registry.sessions.values()
         return [s for s in every if s is self._session or is_child(s, self._session)]
 
-    def _start(self, asked: Json, caller: Caller) -> Json:
+    def _start(self, asked: Json) -> Json:
         """A start from inside: isolated as this session is, or more; as the same operator; within its limits."""
-        caller.require("start", None)
         own = self._session.manifest
         if sum(s.live for s in self._visible()) > limits.DOOR_CHILDREN_MAX:
             raise HoldfastError("conflict", f"it has {limits.DOOR_CHILDREN_MAX} running already", "stop some first")
         if asked.get("acts_as") not in (None, own["acts_as"]):
-            raise HoldfastError("not_allowed", "an isolated program starts only as its own operator", "leave --as out")
+            raise refused("an isolated program starts only as its own operator", "leave --as out")
         wished = asked.get("isolate") if isinstance(asked.get("isolate"), dict) else {}
         assert isinstance(wished, dict)
         cwd = os.path.normpath(str(asked.get("cwd") or own["isolation"]["cwd"]))
@@ -142,16 +141,6 @@ class Door:
             n += 1
         return wanted
 
-    def _note(self, op: str, caller: Caller, error: HoldfastError) -> None:
-        now = time.monotonic()
-        kind = op if op in _ON_CHILD or op in _PLAIN or op in _LISTS else "other"
-        if now - self._noted.get(kind, -_NOTE_EVERY_S) < _NOTE_EVERY_S:
-            return
-        self._noted[kind] = now
-        self._doors.journal.note(
-            "refuse", session=self._session.id, actor=caller.actor, why=error.message, op=op[:40], via="door"
-        )
-
     def close(self) -> None:
         self._serving.cancel()
         self._server.close()
@@ -163,9 +152,9 @@ class Doors:
     """All doors that stand open: from before a program starts until its session has ended."""
 
     def __init__(
-        self, registry: Registry, journal: Journal, dispatch: Dispatch, acting: Callable[[Session], Caller]
+        self, registry: Registry, identities: Identities, refusals: Refusals, dispatch: Dispatch
     ) -> None:
-        self.registry, self.journal, self.dispatch, self.acting = registry, journal, dispatch, acting
+        self.registry, self.identities, self.refusals, self.dispatch = registry, identities, refusals, dispatch
         self._open: dict[str, Door] = {}
 
     def open(self, session: Session) -> None:

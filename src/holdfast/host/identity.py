@@ -1,20 +1,45 @@
-"""Who is calling: an operator with its grants, and the session it calls from."""
+"""Who is calling: from a socket's peer to an operator with its rights, and the session it calls from.
+
+    peer of this uid ── inside a session ──> the session's acts_as, bound by everyone who had hands on it
+                     ├─ key proven ────────> that operator
+                     └─ else ──────────────> the OS user, the first human
+    anything that cannot be resolved ──────> refused
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import time
+from collections.abc import Callable
 from typing import Any
 
 from ..model.errors import HoldfastError
+from ..model.grants import Scope
+from ..model.home import Home
+from ..model.names import refused
+from ..system import peers
+from ..system.files import read_json
+from ..system.tree import Stat
+from .operators import Operators
+from .registry import Registry
+from .server import Peer
 from .session import Session
 
 Json = dict[str, Any]
 
+_KEEPER_TOLD_S = 5.0  # a program can call before its keeper has told the host who it is
+_KEEPER_PAUSE_S = 0.01
+
 
 class Caller:
-    """One request's operator: what it is called, where it calls from, and what it may do."""
+    """One request's operator: what it is called, where it calls from, and what it may do at this moment."""
 
-    def __init__(self, actor: Json, session: Session | None = None) -> None:
-        self.actor, self.session = actor, session
+    def __init__(
+        self, actor: Json, operators: Operators, session: Session | None = None, bound_by: tuple[str, ...] = ()
+    ) -> None:
+        self.actor, self.session, self.bound_by = actor, session, bound_by
+        self.operators = operators
 
     @property
     def operator(self) -> str:
@@ -29,8 +54,107 @@ class Caller:
         return str(self.actor["name"])
 
     def may(self, verb: str, session: Session | None) -> bool:
-        return True
+        """Whether it may do this to a session; None is the host itself, which takes a grant on `*`."""
+        return self.may_in(verb, None if session is None else scope_of(session))
+
+    def may_in(self, verb: str, scope: Scope | None) -> bool:
+        now = time.time()
+        return all(self.operators.allows(who, verb, scope, now) for who in (self.operator, *self.bound_by))
 
     def require(self, verb: str, session: Session | None) -> None:
+        """Raise unless it may; whoever serves the request journals the refusal."""
         if not self.may(verb, session):
-            raise HoldfastError("not_allowed", f"{self.name} may not {verb} here", "ask for a grant")
+            where = f"in {session.name}" if session is not None else "on this host"
+            raise refused(f"{self.name} may not {verb} {where}", "hold operator whoami shows what you may do")
+
+    def rights(self, session: Session) -> tuple[list[str], list[str], float | None]:
+        """For a channel: verbs in force, the grants behind them, and when the first of those ends."""
+        now, scope = time.time(), scope_of(session)
+        verbs, used, until = self.operators.rights(self.operator, scope, now)
+        for other in self.bound_by:
+            theirs, more, ends = self.operators.rights(other, scope, now)
+            verbs &= theirs
+            used += more
+            until = min((t for t in (until, ends) if t is not None), default=None)
+        return sorted(verbs), sorted(set(used)), until
+
+
+class Identities:
+    """Resolves peers. What it finds out about a connection holds for that connection; rights are asked each time."""
+
+    def __init__(self, home: Home, registry: Registry, operators: Operators, zygote: Callable[[], int | None]) -> None:
+        self._home, self._registry, self._operators, self._zygote = home, registry, operators, zygote
+
+    async def caller(self, peer: Peer) -> Caller:
+        """The operator behind this connection; raises not_allowed where there is none to be found."""
+        if not peer.resolved:
+            peer.inside = peer.door or await self._inside(peer)
+            peer.resolved = True
+        session = peer.inside
+        if session is None:
+            return self._as(peer.proven or self._operators.first, None, ())
+        me, bound = str(session.manifest["acts_as"]), list(session.hands)
+        who = self._operators.by_id.get(me)
+        if peer.proven and peer.proven != me and who is not None and who.kind == "human":
+            # A person's own shell may speak for one of their agents; it gains nothing that the person does not have.
+            bound.append(me)
+            me = peer.proven
+        return self._as(me, session, tuple(b for b in dict.fromkeys(bound) if b != me))
+
+    def _as(self, operator: str, session: Session | None, bound: tuple[str, ...]) -> Caller:
+        who = self._operators.by_id.get(operator)
+        if who is None:
+            raise refused(f"{operator[:40]!a} is not enrolled here", "hold operator ls")
+        if who.revoked_at is not None:
+            raise refused(f"{who.name} was revoked", "ask who enrolled it")
+        return Caller(who.actor, self._operators, session, bound)
+
+    # -- where a process stands
+
+    async def _inside(self, peer: Peer) -> Session | None:
+        deadline = time.monotonic() + _KEEPER_TOLD_S
+        while True:
+            try:
+                line = peers.ancestry(peer.sock)
+            except peers.Unknown as e:
+                words = f"the calling process cannot be identified: {e}"
+                raise refused(words, "call from a process that stays") from None
+            role = next((one for one in line if self._is_role(one)), None)
+            if role is None or role.pid in (os.getpid(), self._zygote()) or role.comm == "hold-host":
+                return self._marked(peer)  # what the host itself started is in no session either
+            found = self._kept_by(role.pid)
+            if found is not None:
+                return found
+            if time.monotonic() > deadline:
+                raise refused("the caller's session is not known to this host", "hold doctor")
+            await asyncio.sleep(_KEEPER_PAUSE_S)
+
+    def _is_role(self, one: Stat) -> bool:
+        return os.path.exists(os.path.join(self._home.roles, f"{one.pid}.{one.started}"))
+
+    def _kept_by(self, pid: int) -> Session | None:
+        sessions = self._registry.sessions.values()
+        for session in sessions:
+            if session.link is not None and session.link.welcome.result()["keeper"] == pid:
+                return session
+        for session in sessions:  # starting this moment, or not answering: its own record names the keeper
+            if session.link is None and (read_json(session.folder.keeper) or {}).get("pid") == pid:
+                return session
+        return None
+
+    def _marked(self, peer: Peer) -> Session | None:
+        """A process of a session whose keeper died still carries its mark. A mark only ever narrows."""
+        marks = peers.environment(peer.pid, (b"HOLDFAST_SESSION", b"HOLDFAST_HOME"))
+        if marks.get(b"HOLDFAST_HOME") != os.fsencode(self._home.path):
+            return None
+        return self._registry.sessions.get(os.fsdecode(marks.get(b"HOLDFAST_SESSION", b"")))
+
+
+def scope_of(session: Session) -> Scope:
+    m = session.manifest
+    return Scope(session.id, session.name, str(m["started_by"]), str(m["acts_as"]))
+
+
+def unresolved(peer: Peer, e: HoldfastError) -> Json:
+    """What can be said in the journal about one that could not be identified."""
+    return {"reason": e.message, "pid": peer.pid, "uid": peer.uid}

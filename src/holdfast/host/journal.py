@@ -23,13 +23,14 @@ _SIGN_AFTER_S = 2.0  # without a new entry for so long the end is signed too: a 
 _QUEUE_MAX = 10_000  # entries that wait for a disk that does not answer; past it the host refuses to act
 
 Sign = Callable[[bytes], bytes]
+Signed = Callable[[str, bytes], bool]  # whether a hex signature of these bytes is the host's
 
 
 class Journal:
     """`note` queues, `written` waits until everything noted so far is durable."""
 
-    def __init__(self, ledger: Ledger, host: str, head_file: str, sign: Sign) -> None:
-        self._ledger, self._host, self._head_file, self._sign = ledger, host, head_file, sign
+    def __init__(self, ledger: Ledger, host: str, head_file: str, sign: Sign, signed: Signed) -> None:
+        self._ledger, self._host, self._head_file, self._sign, self._signed = ledger, host, head_file, sign, signed
         self._queue: deque[Json] = deque()
         self._noted = self._durable = 0
         self._job: asyncio.Task[None] | None = None
@@ -55,7 +56,7 @@ class Journal:
 
     def note(
         self, kind: str, *, session: str | None, actor: Json | None, why: str | None = None, epoch: int | None = None,
-        offset: int | None = None, **facts: object,
+        offset: int | None = None, **facts: Any,
     ) -> None:  # fmt: skip
         """Queue an entry: durable with the next commit, in this order."""
         entry: Json = {"kind": kind, "at": round(time.time(), 6), "session": session, "why": why, "epoch": epoch,
@@ -119,6 +120,37 @@ class Journal:
         found = db.execute("SELECT n, hash FROM entries ORDER BY n DESC LIMIT 1").fetchone()
         return (int(found[0]), bytes(found[1])) if found else (0, chain.first_hash(self._host))
 
+    # -- what keepers spooled
+
+    async def ingested(self, session: str, generation: int) -> int:
+        """The number up to which a session's spool is in the journal."""
+        query = "SELECT upto FROM spooled WHERE session = ? AND generation = ?"
+        found = await self._ledger.read(lambda db: db.execute(query, (session, generation)).fetchone())
+        return int(found[0]) if found else 0
+
+    async def ingest(self, session: str, name: str, events: list[Json]) -> None:
+        """Chain what a keeper recorded; what is there already is left out, in the same transaction that knows."""
+        self.tip = await self._ledger.write(lambda db: self._ingest(db, session, name, events))
+        self._keep_head()
+        self._sign_when_idle()
+
+    def _ingest(self, db: sqlite3.Connection, session: str, name: str, events: list[Json]) -> tuple[int, bytes]:
+        fresh, upto = [], dict[int, int]()
+        for event in events:
+            generation, number = int(event.get("generation") or 0), int(event.get("n") or 0)
+            if generation not in upto:
+                query = "SELECT upto FROM spooled WHERE session = ? AND generation = ?"
+                found = db.execute(query, (session, generation)).fetchone()
+                upto[generation] = int(found[0]) if found else 0
+            if number > upto[generation]:
+                upto[generation] = number
+                about = {k: v for k, v in event.items() if v is not None and k not in ("n", "session")}
+                fresh.append({**about, "session": session, "session_name": name, "spool": number})
+        for generation, number in upto.items():
+            change = "INSERT INTO spooled VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET upto = excluded.upto"
+            db.execute(change, (session, generation, number))
+        return self._append(db, fresh)
+
     # -- heads
 
     def _sign_when_idle(self) -> None:
@@ -157,6 +189,36 @@ class Journal:
     def _last_head(self, db: sqlite3.Connection) -> Json | None:
         found = db.execute("SELECT n, hash, at, signature FROM heads ORDER BY n DESC LIMIT 1").fetchone()
         return _head_row(self._host, found) if found else None
+
+    # -- proving
+
+    async def verify(self, foreign: list[Json]) -> chain.Verdict:
+        """Walk all of it on the reading thread, against the heads in the ledger, beside it, and given."""
+        await self.written()
+        known = [*foreign, *self._kept_heads()]
+        return await self._ledger.read(lambda db: self._verify(db, known, self.tip))
+
+    def _kept_heads(self) -> list[Json]:
+        """The newest head beside the ledger, and those that a damaged chain did not match when it was opened."""
+        folder, name = os.path.split(self._head_file)
+        files = [n for n in os.listdir(folder) if n == name or (n.startswith(name + ".") and n.endswith(".kept"))]
+        return [h for h in (read_json(os.path.join(folder, n)) for n in files) if h and "n" in h]
+
+    def _verify(self, db: sqlite3.Connection, known: list[Json], tip: tuple[int, bytes]) -> chain.Verdict:
+        db.execute("BEGIN")  # one view of the whole, whatever is written meanwhile
+        try:
+            found = db.execute("SELECT n, hash, at, signature FROM heads ORDER BY n")
+            heads = [_head_row(self._host, row) for row in found]
+            rows = db.execute("SELECT n, body, hash, session FROM entries ORDER BY n")
+            verdict = chain.verify(rows, heads, self._host, self._is_signed, known)
+        finally:
+            db.execute("ROLLBACK")
+        if verdict.ok and verdict.entries < tip[0]:  # it ran past this entry a moment ago
+            verdict.bad, verdict.reason = verdict.entries + 1, "the end is cut off"
+        return verdict
+
+    def _is_signed(self, head: Json) -> bool:
+        return self._signed(str(head.get("signature")), chain.head_bytes(head))
 
     async def close(self) -> None:
         """At the host's end: everything written, the end signed."""

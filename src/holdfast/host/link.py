@@ -155,9 +155,10 @@ class KeeperLink(asyncio.Protocol):
         finally:
             self._waiting.pop(number, None)
 
-    async def input(self, data: bytes, actor: Json, hold: str | None = None) -> Json:
-        extra = {"hold": hold} if hold else {}
-        return await self.act("input", data=base64.b64encode(data).decode(), **{"as": actor}, **extra)
+    async def input(self, data: bytes, actor: Json, hold: str | None = None, **about: object) -> Json:
+        """Type; `about` says what it is (send, exec, answer) and why."""
+        known = {k: v for k, v in {"hold": hold, **about}.items() if v is not None}
+        return await self.act("input", data=base64.b64encode(data).decode(), **{"as": actor}, **known)
 
     # -- growth of the log
 

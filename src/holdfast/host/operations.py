@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from ..model.errors import HoldfastError
+from ..model.grants import Scope
+from ..model.names import refused
+from ..system import keys
+from ..wire import proof
+from . import admission
 from .exec.run import Execs
-from .identity import Caller
+from .identity import Caller, unresolved
 from .ops.acting import Acting
 from .ops.channels import Channels
 from .ops.commands import Commands
+from .ops.journal import JournalOps
 from .ops.lifetime import Lifetime
 from .ops.looking import Looking
+from .ops.operators import OperatorOps
+from .pending import Pending
 from .server import Peer, Reply
 from .session import Session
 from .waits import Waits
@@ -23,44 +32,98 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Operations(Looking, Channels, Lifetime, Acting, Commands):
-    """Dispatch by name; everything is checked here before it reaches a keeper."""
+class Operations(Looking, Channels, Lifetime, Acting, Commands, OperatorOps, JournalOps):
+    """Dispatch by name; who asks is identified and what they may is checked here, for every request."""
 
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
         self.registry, self.screens, self.policies = daemon.registry, daemon.screens, daemon.policies
-        self.ledger, self.journal = daemon.ledger, daemon.journal
+        self.ledger, self.journal, self.operators = daemon.ledger, daemon.journal, daemon.operators
+        self.pending = Pending()
         self.policies.observe = self._observe_fully
         self.execs = Execs(self._observe)
         self.waits = Waits(self._observe_fully, self.execs.done)
 
     def heard(self, session: Session, event: Json) -> None:
         self.execs.heard(session, event)
+        kind = event.get("event")
+        if kind in ("controls", "linked") and session.controls.get("holder"):
+            session.touched_by(str(session.controls["holder"]))
+        elif kind == "gone" and not session.spools:
+            self.journal.note("ended", session=session.id, actor=None, generation=session.manifest["generation"],
+                              session_name=session.name, exit=session.exit, state=session.state)  # fmt: skip
 
     async def handle(self, request: Json, peer: Peer) -> Reply:
+        op = str(request.get("op"))
+        if op in ("identify", "prove"):
+            return Reply({"ok": self._identify(request, peer) if op == "identify" else self._prove(request, peer)})
         for inner in ("isolation", "door"):  # what only a door may say
             request.pop(inner, None)
-        return await self.dispatch(request, self._caller(request))
+        try:
+            caller = await self.daemon.identities.caller(peer)
+        except HoldfastError as e:
+            self.daemon.refusals.note(op, actor=None, session=None, **unresolved(peer, e))
+            raise
+        return await self.dispatch(request, caller)
 
     async def dispatch(self, request: Json, caller: Caller) -> Reply:
-        method = getattr(self, "op_" + str(request.get("op")), None)
+        """Admit a request of somebody who is identified, and carry it out."""
+        op = str(request.get("op"))
+        method = getattr(self, "op_" + op, None)
         if method is None:
-            raise HoldfastError(
-                "usage", f"this host does not know {request.get('op')!r}", "upgrade: hold down, then again"
-            )
-        answer = await method(request, caller)
+            raise HoldfastError("usage", f"this host does not know {op[:40]!r}", "upgrade: hold down, then again")
+        session: Session | None = None
+        try:
+            verb, on = admission.need(op)
+            session = self._admit(request, caller, verb, on)
+            answer = await self.pending.run(caller, verb, session, method(request, caller))
+        except HoldfastError as e:
+            if e.code == "not_allowed":
+                where = session.id if session is not None else None
+                self.daemon.refusals.note(op, e.message, actor=caller.actor, session=where)
+                await self.journal.written()
+            raise
         return answer if isinstance(answer, Reply) else Reply({"ok": answer})
 
-    def acting(self, session: Session) -> Caller:
-        """Who a session acts as: what comes through its door is that operator."""
-        return Caller(self.daemon.identity["operator"], session)
+    def _admit(self, request: Json, caller: Caller, verb: str, on: str) -> Session | None:
+        """Check what the table asks for; the session where it is about one."""
+        if on == admission.HOST:
+            caller.require(verb, None)
+        elif on == admission.NEW:
+            wanted = Scope("", str(request.get("name") or ""), caller.operator, caller.operator)
+            if not caller.may_in(verb, wanted):
+                raise refused(f"{caller.name} may not start that", "hold operator whoami shows what you may do")
+        elif on == admission.SESSION or (verb == "view" and request.get("session")):
+            session = self._visible(request, caller)
+            caller.require(verb, session)
+            return session
+        return None
 
-    def _caller(self, request: Json) -> Caller:
-        """Who acts. Until others are enrolled there is one operator: the OS user, a human."""
-        me: Json = self.daemon.identity["operator"]
-        wanted = request.get("operator")
-        if wanted and wanted not in (me["name"], me["operator"]):
-            raise HoldfastError(
-                "not_allowed", f"no operator {str(wanted)[:60]!r} is enrolled here", "unset HOLDFAST_OPERATOR"
-            )
-        return Caller(me)
+    # -- proving a key -------------------------------------------------------------------------------------------
+
+    def _identify(self, request: Json, peer: Peer) -> Json:
+        """Something to sign, good for this connection and one try."""
+        peer.nonce = os.urandom(proof.NONCE_BYTES)
+        wanted = str(request.get("operator") or "")
+        try:
+            who = self.operators.find(wanted).id
+        except HoldfastError:
+            self._forged(peer, f"no operator {wanted[:60]!a} is enrolled here")
+            raise refused(f"no operator {wanted[:60]!a} is enrolled here", "unset HOLDFAST_OPERATOR") from None
+        return {"host": self.operators.host, "operator": who, "nonce": peer.nonce.hex()}
+
+    def _prove(self, request: Json, peer: Peer) -> Json:
+        nonce, peer.nonce = peer.nonce, None
+        who = self.operators.by_id.get(str(request.get("operator")))
+        message = proof.message(self.operators.host, nonce or b"", who.id if who else "")
+        if nonce is None or who is None or not keys.signed(who.key, str(request.get("signature")), message):
+            self._forged(peer, "the proof of an operator's key did not hold")
+            raise refused("that is not proof of the operator's key", "is it the key that was enrolled?")
+        if who.revoked_at is not None:
+            self._forged(peer, f"{who.name} was revoked")
+            raise refused(f"{who.name} was revoked", "ask who enrolled it")
+        peer.proven = who.id
+        return who.actor
+
+    def _forged(self, peer: Peer, reason: str) -> None:
+        self.daemon.refusals.note("prove", reason, actor=None, session=None, pid=peer.pid, uid=peer.uid)

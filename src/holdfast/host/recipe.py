@@ -67,7 +67,8 @@ def session_environment(
 ) -> dict[str, str]:
     """The starter's environment, with the few names that must follow the session instead of the starter."""
     out = dict(env)
-    out.pop("HOLDFAST_SESSION", None)
+    for name in ("HOLDFAST_SESSION", "HOLDFAST_OPERATOR"):  # who is inside acts as the session does
+        out.pop(name, None)
     out["HOLDFAST_SESSION"] = session_id
     out["HOLDFAST_HOME"] = home
     if kind == "terminal":

@@ -15,6 +15,7 @@ from ..log.layout import end_on_disk
 from ..model import ids, limits
 from ..model.errors import HoldfastError, invalid
 from ..model.home import Home
+from ..model.names import refused
 from ..system import cgroup
 from ..system.files import read_json, sync_file, write_json
 from . import isolate, recipe
@@ -43,8 +44,12 @@ class Registry:
         self.doors: Doors | None = None  # set by the daemon
         self._later = concurrent.futures.ThreadPoolExecutor(1, "cgroup")  # of its own: nobody's fsync waits behind it
 
-    def find(self, wanted: str) -> Session:
-        return self.sessions[ids.resolve(wanted, {s.id: s.name for s in self.sessions.values()})]
+    def find(self, wanted: str, visible: Callable[[Session], bool]) -> Session:
+        """By name, id or the beginning of an id; what may not be seen does not exist."""
+        exact = self.sessions.get(wanted)
+        if exact is not None and visible(exact):
+            return exact
+        return self.sessions[ids.resolve(wanted, {s.id: s.name for s in self.sessions.values() if visible(s)})]
 
     def names(self, *, live: bool = False) -> set[str]:
         return {s.name for s in self.sessions.values() if s.live or not live}
@@ -94,6 +99,7 @@ class Registry:
         link = await KeeperLink.open(sock, self._hello(session))
         session.link = link
         session.learn(link.welcome.result())
+        session.spools = "spool" in link.welcome.result()
         self._on_event(session, {"event": "linked"})
         link.begin(lambda event: self._heard(session, event), lambda: self._gone(session, link))
 
@@ -143,14 +149,17 @@ class Registry:
         wanted = str(request.get("request") or ids.new("req_"))
         for session in self.sessions.values():
             if session.manifest.get("request") == wanted:
+                if session.manifest["started_by"] != actor["operator"]:
+                    raise refused("that request was another operator's", "make one of your own")
                 return session
-        running = self._by_request.get(wanted)
+        key = f"{actor['operator']} {wanted}"
+        running = self._by_request.get(key)
         if running is None:
             running = asyncio.get_running_loop().create_task(
                 self._start({**request, "request": wanted}, actor)
             )
-            self._by_request[wanted] = running
-            running.add_done_callback(lambda _: self._by_request.pop(wanted, None))
+            self._by_request[key] = running
+            running.add_done_callback(lambda _: self._by_request.pop(key, None))
         return await asyncio.shield(running)
 
     async def _start(self, request: Json, actor: Json) -> Session:

@@ -6,13 +6,17 @@ import asyncio
 import logging
 import os
 import socket
-import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..model.errors import HoldfastError
+from ..system.peers import credentials
 from ..wire import requests
 from ..wire.sockets import reachable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .session import Session
 
 Json = dict[str, Any]
 Handler = Callable[[Json, "Peer"], Awaitable["Reply"]]
@@ -31,13 +35,17 @@ class Reply:
 
 
 class Peer:
-    """Who is at the other end, by the kernel's word."""
+    """Who is at the other end, by the kernel's word, and what this connection has shown of itself."""
 
-    __slots__ = ("pid", "uid")
+    __slots__ = ("door", "inside", "nonce", "pid", "proven", "resolved", "sock", "uid")
 
-    def __init__(self, sock: socket.socket) -> None:
-        raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        self.pid, self.uid, _ = struct.unpack("3i", raw)
+    def __init__(self, sock: socket.socket, door: Session | None = None) -> None:
+        self.sock, self.door = sock, door  # the session whose own socket it came through, if it was one
+        self.pid, self.uid = credentials(sock)
+        self.nonce: bytes | None = None  # waits to be signed
+        self.proven: str | None = None  # the operator whose key it has
+        self.inside: Session | None = None  # the session that the process runs in
+        self.resolved = False
 
 
 def listen(path: str) -> socket.socket:
@@ -63,9 +71,14 @@ def listen(path: str) -> socket.socket:
 class Server:
     """Accepts, checks the peer's uid, and runs one handler at a time for each connection."""
 
-    def __init__(self, sock: socket.socket, handle: Handler, most: int = 0) -> None:
-        self._sock, self._handle = sock, handle
-        self._room = asyncio.Semaphore(most) if most else None  # at once; the rest wait to be accepted
+    def __init__(
+        self, sock: socket.socket, handle: Handler, foreign: Callable[[Peer], None], door: Session | None = None,
+        most: int = 0,
+    ) -> None:  # fmt: skip
+        """`foreign` hears of peers of another uid; `door` is the session whose own socket this is, if it is one;
+        `most` bounds the connections at once (the rest wait to be accepted)."""
+        self._sock, self._handle, self._foreign, self._door = sock, handle, foreign, door
+        self._room = asyncio.Semaphore(most) if most else None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
@@ -87,8 +100,11 @@ class Server:
 
     async def _connection(self, sock: socket.socket) -> None:
         try:
-            peer = Peer(sock)
-            if peer.uid not in (os.getuid(), 0):
+            peer = Peer(sock, self._door)
+            if peer.uid != os.getuid():
+                words = f"this host serves uid {os.getuid()}, you are {peer.uid}"
+                await self._refuse(sock, HoldfastError("not_allowed", words, "start a host of your own: hold up"))
+                self._foreign(peer)
                 return
             await self._converse(sock, peer)
         except (OSError, requests.TooLarge, ValueError) as e:

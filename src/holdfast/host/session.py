@@ -38,6 +38,7 @@ class Session:
         self.busy_exec: str | None = None
         self.unresponsive = False
         self.starting = False
+        self.spools = False  # its keeper records what is done to it; the host notes that itself where it does not
         self._front = (0, 0, 0)  # foreground group, the offset before it came, the offset last looked at
 
     def in_front(self, group: int, end: int) -> int:
@@ -68,6 +69,16 @@ class Session:
     @property
     def isolated(self) -> bool:
         return self.manifest.get("isolation") is not None
+
+    @property
+    def hands(self) -> list[str]:
+        """Operators other than the one it acts as who could type into this generation: it acts no wider than they."""
+        kept = self.state_file.get("hands") or {}
+        return list(kept.get("operators", [])) if kept.get("generation") == self.manifest["generation"] else []
+
+    def touched_by(self, operator: str) -> None:
+        if operator != self.manifest["acts_as"] and operator not in self.hands:
+            self.remember(hands={"generation": self.manifest["generation"], "operators": [*self.hands, operator]})
 
     @property
     def live(self) -> bool:

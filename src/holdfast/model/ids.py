@@ -8,7 +8,7 @@ from .errors import HoldfastError, invalid
 from .limits import NAME_MAX
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u to misread
-PREFIXES = ("ses_", "hst_", "op_", "exe_", "req_")
+PREFIXES = ("ses_", "hst_", "op_", "exe_", "req_", "grt_")
 
 
 def new(prefix: str, length: int = 16) -> str:
@@ -32,6 +32,13 @@ def check_name(name: str) -> str:
             f"{name[:NAME_MAX]!r} cannot be a session's name",
             "letters, digits and . _ - + @ only, beginning with a letter, a digit, _ or @",
         )
+    if not name.isascii():
+        from .names import confusable, visible
+
+        if confusable(name):
+            raise HoldfastError(
+                "not_allowed", f"{visible(name)} could be taken for another name", "use letters of one alphabet"
+            )
     return name
 
 

@@ -104,7 +104,9 @@ class Execs:
 
     # -- starting
 
-    async def start(self, session: Session, source: bytes, actor: Json, exec_id: str | None = None) -> Command:
+    async def start(
+        self, session: Session, source: bytes, actor: Json, exec_id: str | None = None, why: str | None = None
+    ) -> Command:
         if not session.live or session.link is None:
             raise HoldfastError("conflict", f"{session.name} is not running", f"hold restart {session.name}")
         if session.kind != "terminal":
@@ -119,7 +121,7 @@ class Execs:
         session.busy_exec = "starting"
         try:
             shell, pid = await self._at_prompt(session)
-            return await self._type(session, shell, pid, source, actor, exec_id or ids.new("exe_"))
+            return await self._type(session, shell, pid, source, actor, exec_id or ids.new("exe_"), why)
         finally:
             if session.busy_exec == "starting":
                 session.busy_exec = None
@@ -153,14 +155,17 @@ class Execs:
             delay = min(delay * 2, SAMPLE_MAX_S)
         raise HoldfastError("conflict", f"{session.name} has ended", f"hold restart {session.name}")
 
-    async def _type(self, session: Session, shell: str, pid: int, source: bytes, actor: Json, exec_id: str) -> Command:
+    async def _type(
+        self, session: Session, shell: str, pid: int, source: bytes, actor: Json, exec_id: str, why: str | None
+    ) -> Command:
         assert session.link is not None
         token = os.urandom(16).hex()
         record = {
             "exec_id": exec_id, "token": token, "shell": shell, "shell_pid": inner_pid(pid), "state": "running",
             "exit_code": None, "from": session.link.end, "start": None, "end": None, "cwd": None, "prompt": None,
             "duration_ms": 0, "started_at": time.time(), "operator": actor["operator"],
-            "generation": session.manifest["generation"], "source": source[:4096].decode("utf-8", "replace"),
+            "generation": session.manifest["generation"], "actor": actor,
+            "source": source[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace"),
         }  # fmt: skip
         command = Command(session, record)
         wrapped = wrap(
@@ -169,7 +174,8 @@ class Execs:
         )  # fmt: skip
         write_new(command.shared(".sh"), wrapped.script)
         command.begin_record()
-        await session.link.input(wrapped.typed, actor, hold=exec_id)
+        typed = await session.link.input(wrapped.typed, actor, hold=exec_id, what="exec", exec_id=exec_id, why=why)
+        record["epoch"] = typed["epoch"]
         self._watch(command)
         self._prune(session)
         return command
@@ -322,8 +328,9 @@ class Execs:
         )
         write_new(command.shared(".probe"), wrapped.script)
         assert session.link is not None
-        actor = {"operator": command.record["operator"], "kind": "human", "name": ""}
-        await session.link.input(wrapped.typed, actor, hold=command.id)
+        # A record of an older host has no kind: the least of them takes nothing from anybody.
+        actor = command.record.get("actor") or {"operator": command.record["operator"], "kind": "agent", "name": ""}
+        await session.link.input(wrapped.typed, actor, hold=command.id, what="exec", exec_id=command.id)
 
     def _before_prompt(self, command: Command, end: int) -> int:
         """Where the output ended and the new prompt began: after the last line end."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import signal
+import time
 from typing import Any
 
 from ...model import limits
 from ...model.errors import invalid
+from ...model.names import refused
 from .. import views
-from .base import Base
+from ..identity import scope_of
+from ..session import Session
+from .base import Base, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,35 +29,87 @@ class Acting(Base):
         session = await self._live(request, caller)
         assert session.link is not None
         data = base64.b64decode(str(request.get("data") or ""))
+        hidden = bool(request.get("secret")) or await self._silent(session)
+        session.touched_by(caller.operator)
+        done: Json = {}
         for at in range(0, len(data), limits.INPUT_BYTES_MAX):
-            await session.link.input(data[at : at + limits.INPUT_BYTES_MAX], caller.actor)
+            piece = data[at : at + limits.INPUT_BYTES_MAX]
+            done = await session.link.input(piece, caller.actor, what="send", why=why_of(request))
+        if data:
+            hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
+            text = None if hidden else data[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace")
+            self._note("send", session, caller, request, epoch=done.get("epoch"), offset=done.get("end"), text=text,
+                       secret=hidden or None)  # fmt: skip
         if request.get("eof"):
-            await session.link.act("end_input", **{"as": caller.actor})
+            await session.link.act("end_input", why=why_of(request), **{"as": caller.actor})
+            self._note_unless_kept("end_input", session, caller, request)
+        await self.journal.written()
         return {"session": session.id, "sent": len(data), "offset": session.link.end}
+
+    @staticmethod
+    async def _silent(session: Session) -> bool:
+        """Whether the terminal reads lines without echoing them, which is how programs ask for secrets."""
+        if session.link is None or session.kind != "terminal":
+            return False
+        sample = await session.link.act("sample", quick=True)
+        tty = (sample.get("facts") or {}).get("tty") or {}
+        return bool(tty.get("canonical")) and not tty.get("echo", True)
 
     async def op_resize(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
         assert session.link is not None
-        return await session.link.act("resize", size=request.get("size"), **{"as": caller.actor})
+        done = await session.link.act("resize", size=request.get("size"), **{"as": caller.actor})
+        self._note_unless_kept("resize", session, caller, request, size=request.get("size"))
+        return done
 
     async def op_kill(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
         name = signal_name(str(request.get("signal") or "TERM"))
         assert session.link is not None
-        done = await session.link.act("signal", signal=name, target=request.get("target"), **{"as": caller.actor})
+        done = await session.link.act(
+            "signal", signal=name, target=request.get("target"), why=why_of(request), **{"as": caller.actor}
+        )
+        self._note_unless_kept("signal", session, caller, request, signal=name, target=done.get("target"))
+        await self.journal.written()
         return {"session": session.id, "signal": name, **done}
 
     async def op_take(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
         assert session.link is not None
-        done = await session.link.act("take", force=True, **{"as": caller.actor})
+        done = await session.link.act("take", force=True, why=why_of(request), **{"as": caller.actor})
+        session.touched_by(caller.operator)
+        epoch = done["controls"]["epoch"]
+        self._note_unless_kept("take", session, caller, request, epoch=epoch, flushed=done.get("flushed"))
+        await self._recorded(session)
         return {**done, "controls": views.controls_view(done["controls"])}
 
     async def op_release(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
         assert session.link is not None
-        done = await session.link.act("release", **{"as": caller.actor})
+        done = await session.link.act("release", why=why_of(request), **{"as": caller.actor})
+        self._note_unless_kept("release", session, caller, request, epoch=done["controls"]["epoch"])
+        await self._recorded(session)
         return {**done, "controls": views.controls_view(done["controls"])}
+
+    async def op_hand(self, request: Json, caller: Caller) -> Json:
+        """The holder gives the controls to someone who may have them, with a note."""
+        session = await self._live(request, caller)
+        assert session.link is not None
+        to = self.operators.find(str(request.get("to") or ""))
+        if not self.operators.allows(to.id, "type", scope_of(session), time.time()):
+            raise refused(f"{to.name} may not type in {session.name}", "grant it first: hold operator grant")
+        note = str(request.get("note") or "")[: limits.WHY_MAX] or None
+        done = await session.link.act("hand", to=to.actor, note=note, why=why_of(request), **{"as": caller.actor})
+        session.touched_by(to.id)
+        self._note_unless_kept("hand", session, caller, request, to=to.actor, note=note)
+        await self._recorded(session)
+        return {**done, "controls": views.controls_view(done["controls"])}
+
+    async def _recorded(self, session: Session) -> None:
+        """A change of the controls is acknowledged when the journal has it, whoever writes it down."""
+        if session.spools:
+            await self.daemon.ingest.fetch(session)
+        await self.journal.written()
 
 
 def signal_name(text: str) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...model import limits
 from ...model.activity import Activity
 from ...model.errors import HoldfastError
 from ...system import kernel, tree
 from .. import views
 from ..exec.run import Execs
+from ..operators import Operators
+from ..pending import Pending
 from ..policy import Policies
 from ..registry import Registry
 from ..screens import Screens
@@ -36,6 +39,8 @@ class Base:
     waits: Waits
     ledger: Ledger
     journal: Journal
+    operators: Operators
+    pending: Pending
 
     async def _observe(self, session: Session, quick: bool) -> tuple[Json, Activity]:
         return await views.observe(session, self.screens, quick=quick)
@@ -43,10 +48,24 @@ class Base:
     async def _observe_fully(self, session: Session) -> tuple[Json, Activity]:
         return await views.observe(session, self.screens)
 
+    def _visible(self, request: Json, caller: Caller) -> Session:
+        """The session that is meant, among those that the caller may see."""
+        return self.registry.find(str(request.get("session") or ""), lambda s: caller.may("view", s))
+
     async def _find(self, request: Json, caller: Caller) -> Session:
-        session = self.registry.find(str(request.get("session") or ""))
+        session = self._visible(request, caller)
         await session.settled()
         return session
+
+    def _note(self, kind: str, session: Session, caller: Caller, request: Json, **facts: Any) -> None:
+        """Into the journal: what was done to a session, by whom, and why."""
+        self.journal.note(kind, session=session.id, actor=caller.actor, why=why_of(request),
+                          generation=session.manifest["generation"], session_name=session.name, **facts)  # fmt: skip
+
+    def _note_unless_kept(self, kind: str, session: Session, caller: Caller, request: Json, **facts: Any) -> None:
+        """The same for what a keeper records by itself: only where it is too old to."""
+        if not session.spools:
+            self._note(kind, session, caller, request, **facts)
 
     async def _live(self, request: Json, caller: Caller) -> Session:
         session = await self._find(request, caller)
@@ -76,3 +95,9 @@ class Base:
         status = await session.link.act("status")
         session.learn(status)
         return int(status["output"]["end"])
+
+
+def why_of(request: Json) -> str | None:
+    """The reason that was given, as much of it as is kept."""
+    why = request.get("why")
+    return None if why is None else str(why)[: limits.WHY_MAX]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_RIGHTS = ["view", "type", "resize", "signal", "stop"]
 _DIAL_TRIES, _DIAL_PAUSE_S = 200, 0.01  # a keeper that closed its door has told us why within two seconds
 _RESTORED_LINES = 500  # history drawn on attach: 18 ms of colour log, where all 2,000 lines would take 48
 
@@ -54,12 +53,15 @@ class Channels(Base):
         raise HoldfastError("failed", f"{session.name} does not answer", "try again")
 
     def _channel(self, session: Session, request: Json, caller: Caller, *, attach: bool) -> int:
-        wanted = ["view"] if request.get("read_only") else _RIGHTS
-        rights = [right for right in wanted if caller.may(right, session)]
+        rights, grants, until = caller.rights(session)
+        if request.get("read_only"):
+            rights = ["view"]
+        elif "type" in rights and caller.kind != "human":
+            session.touched_by(caller.operator)  # before it can: nobody sees what is typed on a channel
         sock = dial(session.folder.keeper_socket)
         hello = {
             "v": frames.VERSION, "token": session.manifest["token"], "role": "operator", **caller.actor,
-            "rights": rights,
+            "rights": rights, "grants": grants, "until": until,
             "via": str(request.get("via") or "sdk"), "client": str(request.get("client") or ids.new("")),
             "attach": attach,
             "acks": not attach,  # a terminal shows its echo; an ACK would only wake its client twice

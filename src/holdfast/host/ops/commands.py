@@ -10,7 +10,7 @@ from ...model import limits
 from ...model.errors import invalid
 from ..exec.quoting import quote
 from ..session import Session
-from .base import Base
+from .base import Base, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,12 +30,17 @@ class Commands(Base):
         encoded = [os.fsencode(w) for w in words]
         source = encoded[0] if len(encoded) == 1 else quote(encoded)
         timeout = request.get("timeout")
-        command = await self.execs.start(session, source, caller.actor, request.get("exec_id"))
+        session.touched_by(caller.operator)
+        command = await self.execs.start(session, source, caller.actor, request.get("exec_id"), why_of(request))
+        self._note("exec", session, caller, request, exec_id=command.id, text=command.record["source"],
+                   epoch=command.record.get("epoch"), offset=command.record["from"])  # fmt: skip
         if request.get("start_only"):
             while command.record["start"] is None and command.running:
                 await command.changed.wait()
+            await self.journal.written()
             return self.execs.result(command)
         result = await self.execs.wait(command, None if timeout is None else float(timeout))
+        await self.journal.written()  # its commit ran while the command did
         return self._with_output(session, result)
 
     async def op_exec_result(self, request: Json, caller: Caller) -> Json:

@@ -10,9 +10,10 @@ from typing import Any
 
 from ...model import limits
 from ...model.errors import HoldfastError
+from ...model.names import refused
 from .. import views
 from ..session import Session
-from .base import Base
+from .base import Base, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +28,31 @@ class Lifetime(Base):
     """run, down, stop, restart, rm, rename and prune."""
 
     async def op_run(self, request: Json, caller: Caller) -> Json:
+        if request.get("acts_as"):
+            request = {**request, "acts_as": self._acts_as(str(request["acts_as"]), caller)}
+        known = set(self.registry.sessions)
         session = await self.registry.start(request, caller.actor)
         self.policies.watch(session)
+        if session.id not in known:
+            self._note("start", session, caller, request, command=_words(session), cwd=session.manifest["cwd"],
+                       acts_as=session.manifest["acts_as"])  # fmt: skip
+        await self.journal.written()
         if request.get("brief"):
             return {"id": session.id, "name": session.name}
         return await self._view(session, full=True)
+
+    def _acts_as(self, wanted: str, caller: Caller) -> str:
+        """The operator a new session acts as: the caller, or one whose rights the caller may give away."""
+        who = self.operators.find(wanted)
+        if who.id == caller.operator:
+            return who.id
+        if who.revoked_at is not None:
+            raise refused(f"{who.name} was revoked", "choose another operator")
+        if who.kind == "human":
+            raise refused(f"nobody else's session acts as {who.name}, a human", "run it as an agent or a service")
+        if not caller.may("delegate", None):
+            raise refused(f"{caller.name} may not start sessions as {who.name}", "that takes `delegate` on *")
+        return who.id
 
     async def op_down(self, request: Json, caller: Caller) -> Json:
         if request.get("all"):
@@ -49,17 +70,20 @@ class Lifetime(Base):
         if session.link is None and session.unresponsive:
             await self.registry.connect(session)
         if session.link is None:
+            self._note("stop", session, caller, request, survivors=True)
             await self._stop_survivors(session, grace)
         else:
-            await self._stop(session, caller, grace)
+            self._note_unless_kept("stop", session, caller, request, grace_s=grace)
+            await self._stop(session, caller, grace, why_of(request))
+        await self.journal.written()
         return await self._view(session, full=False)
 
-    async def _stop(self, session: Session, caller: Caller, grace_s: float) -> None:
+    async def _stop(self, session: Session, caller: Caller, grace_s: float, why: str | None) -> None:
         session.remember(stopped=True)
         if session.link is None:
             return
         try:
-            await session.link.act("stop", grace_s=grace_s, **{"as": caller.actor})
+            await session.link.act("stop", grace_s=grace_s, why=why, **{"as": caller.actor})
         except HoldfastError:
             if session.live:
                 raise  # else it ended by itself just now, which is what was wanted
@@ -91,15 +115,20 @@ class Lifetime(Base):
 
     async def op_restart(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
+        if session.live:
+            caller.require("stop", session)
         self.policies.cancel_restart(session)
         if session.live:
             session = await self._live(request, caller)
-            await self._stop(session, caller, _grace(request))
+            self._note_unless_kept("stop", session, caller, request, grace_s=_grace(request))
+            await self._stop(session, caller, _grace(request), why_of(request))
         elif session.state == "lost":
             await self._stop_survivors(session, limits.STOP_GRACE_S)
         await self.registry.restart(session, caller.actor)
         session.remember(failures=0)
         self.policies.watch(session)
+        self._note("restart", session, caller, request, command=_words(session))
+        await self.journal.written()
         return await self._view(session, full=False)
 
     async def op_rm(self, request: Json, caller: Caller) -> Json:
@@ -107,11 +136,16 @@ class Lifetime(Base):
         self.policies.cancel_restart(session)
         self.screens.forget(session.id)
         self.registry.remove(session)
+        self._note("remove", session, caller, request)
+        await self.journal.written()
         return {"removed": session.id, "name": session.name}
 
     async def op_rename(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
+        before = session.name
         self.registry.rename(session, str(request.get("name") or ""))
+        self._note("rename", session, caller, request, before=before)
+        await self.journal.written()
         return {"id": session.id, "name": session.name}
 
     async def op_prune(self, request: Json, caller: Caller) -> Json:
@@ -122,12 +156,27 @@ class Lifetime(Base):
             at = session.ended_at or (session.exit or {}).get("at") or session.manifest["started_at"]
             if session.live or self._restarting(session) or time.time() - at < older:
                 continue
+            if not (caller.may("view", session) and caller.may("stop", session)):
+                continue
             if session.state == "lost" and views.survivors_of(session):
                 continue
             self.screens.forget(session.id)
             self.registry.remove(session)
+            self._note("remove", session, caller, request)
             removed.append({"id": session.id, "name": session.name})
+        await self.journal.written()
         return {"removed": removed}
+
+
+def _words(session: Session) -> list[str]:
+    """The command line, as much of it as an entry keeps."""
+    out, room = [], limits.JOURNAL_TEXT_MAX
+    for word in session.manifest["command"]:
+        out.append(str(word)[:room])
+        room -= len(out[-1])
+        if room <= 0:
+            break
+    return out
 
 
 def _grace(request: Json) -> float:

@@ -29,7 +29,8 @@ class Looking(Base):
 
     async def op_ls(self, request: Json, caller: Caller) -> list[Json]:
         chosen = [
-            s for s in self.registry.sessions.values() if request.get("all") or s.live or self._restarting(s)
+            s for s in self.registry.sessions.values()
+            if (request.get("all") or s.live or self._restarting(s)) and caller.may("view", s)
         ]
         chosen.sort(key=lambda s: s.manifest["created_at"])
         gate = asyncio.Semaphore(_VIEWS_AT_ONCE)
@@ -60,7 +61,7 @@ class Looking(Base):
             return []
         forest = self._forest()
         for session in list(self.registry.sessions.values()):
-            if session.link is None:
+            if session.link is None or not caller.may("view", session):
                 continue
             whose = {"session": session.id, "session_name": session.name}
             found = net.ports(forest.get(session.link.welcome.result()["keeper"], []))

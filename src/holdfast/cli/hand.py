@@ -1,0 +1,34 @@
+"""Hand a session's controls, which you hold, to another operator, with a note about where things stand.
+
+  hold hand deploy bot --note "the schema is migrated; run the tests next"
+"""
+
+from __future__ import annotations
+
+from ..client.sync import Host
+from . import arguments, output
+from .several import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.session(parser)
+    parser.add_argument("operator", metavar="OPERATOR", help="who gets them: a name or an id")
+    parser.add_argument("--note", metavar="TEXT", help="what the other should know")
+    arguments.json_flag(parser)
+    arguments.why(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    done = Host().call("hand", session=args.session, to=args.operator, note=args.note, why=args.why)
+    if args.json:
+        output.print_json(done)
+        return 0
+    controls = done["controls"]
+    holder = controls.get("name") or controls["holder"]
+    words = f"{holder} holds the controls of {args.session} (epoch {controls['epoch']})"
+    say(words, args.session, holder, controls["epoch"])
+    return 0

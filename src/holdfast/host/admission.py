@@ -1,0 +1,38 @@
+"""Which right each operation needs, and on what. An operation that is not in this table is refused."""
+
+from __future__ import annotations
+
+from ..model.names import refused
+
+ANYONE = "anyone"  # whoever is identified; the operation shows or does only what is the caller's own
+EACH = "each"  # on many sessions: the operation asks for each one, and leaves out what may not be seen
+HOST = "host"  # on the host itself: takes a grant on `*`
+SESSION = "session"  # on the session named in the request
+NEW = "new"  # on a session that is about to be
+
+TABLE: dict[str, tuple[str, str]] = {
+    # looking
+    "ping": ("", ANYONE), "whoami": ("", ANYONE), "ls": ("view", EACH), "ports": ("view", EACH),
+    "status": ("view", EACH), "screen": ("view", SESSION), "offset": ("view", SESSION), "recording": ("view", SESSION),
+    "keys": ("view", SESSION), "wait": ("view", SESSION), "exec_result": ("view", SESSION), "doctor": ("view", HOST),
+    "timeline": ("view", EACH), "journal_head": ("view", HOST), "journal_verify": ("view", HOST),
+    # channels: what may be done on them is up to the rights they are opened with
+    "open": ("view", SESSION), "attach": ("view", SESSION),
+    # acting
+    "run": ("start", NEW), "send": ("type", SESSION), "resize": ("resize", SESSION), "kill": ("signal", SESSION),
+    "exec": ("exec", SESSION), "stop": ("stop", SESSION), "restart": ("start", SESSION), "rm": ("stop", SESSION),
+    "rename": ("stop", SESSION), "prune": ("stop", EACH), "down": ("stop", HOST),
+    # the controls; the keeper checks who holds them
+    "take": ("request_control", SESSION), "release": ("view", SESSION), "hand": ("view", SESSION),
+    # operators; delegation is judged by the grant it starts from
+    "operator_ls": ("", ANYONE), "operator_find": ("", ANYONE), "operator_add": ("enrol", HOST),
+    "operator_grant": ("", ANYONE), "operator_revoke": ("", ANYONE),
+}  # fmt: skip
+
+
+def need(op: str) -> tuple[str, str]:
+    """(verb, on what) of an operation."""
+    found = TABLE.get(op)
+    if found is None:
+        raise refused(f"nobody may {op[:40]!a} here", "upgrade: hold down, then again")
+    return found
