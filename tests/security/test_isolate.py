@@ -16,6 +16,7 @@ import pytest
 
 from holdfast.client.sync import Session
 from holdfast.model.errors import HoldfastError
+from holdfast.wire import requests
 from tests.support.home import HomeForTests, alive, read_all, until
 
 HOLD = shlex.join([sys.executable, "-m", "holdfast.cli.main"])
@@ -198,6 +199,20 @@ def test_through_its_door_a_program_sees_its_own_session_and_no_other(hold: Home
     assert "other" not in told(inside, f"{HOLD} ls -a --json")
 
 
+def test_a_door_is_only_for_those_inside(hold: HomeForTests, inside: Session) -> None:
+    """Its socket lies in the home, where another program of this user can reach it."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        folder = os.open(hold.path / "sessions" / inside.id / "door", os.O_PATH)
+        sock.connect(f"/proc/self/fd/{folder}/host.sock")
+        os.close(folder)
+        sock.sendall(requests.encode({"op": "ls"}))
+        sock.settimeout(WAIT_S)
+        decoder = requests.Decoder()
+        while not (answers := decoder.feed(sock.recv(65536))):
+            pass
+    assert answers[0]["error"]["code"] == "not_allowed"
+
+
 def test_a_claim_to_be_somebody_else_is_not_heard(hold: HomeForTests, inside: Session) -> None:
     mine = inside.status().acts_as
     claim = {"operator": "op_somebody", "kind": "human", "name": "root"}
@@ -320,7 +335,8 @@ def test_what_it_waits_for_is_seen_from_outside(start: Start) -> None:
     s = start("sh", "-c", "printf 'name? '; read x; exit ${#x}")
     found = s.wait(input=True, timeout=WAIT_S).detail
     assert found is not None
-    assert (found["kind"], found["confidence"], found["prompt"]) == ("waiting_for_input", "certain", "name?")
+    assert (found["kind"], found["confidence"]) == ("waiting_for_input", "certain")
+    until(lambda: s.status().activity.prompt == "name?", timeout=WAIT_S)
     s.send("four", enter=True)
     assert code_of(s) == 4
 

@@ -88,7 +88,9 @@ class Identities:
     async def caller(self, peer: Peer) -> Caller:
         """The operator behind this connection; raises not_allowed where there is none to be found."""
         if not peer.resolved:
-            peer.inside = peer.door or await self._inside(peer)
+            peer.inside = await self._inside(peer)
+            if peer.door is not None and peer.inside is not peer.door:
+                raise refused(f"this socket is for programs inside {peer.door.name}", "use the host's own")
             peer.resolved = True
         session = peer.inside
         if session is None:
