@@ -26,7 +26,7 @@ WAIT_S = 60
 HOLD = shlex.join([sys.executable, "-m", "holdfast.cli.main"])
 WHOAMI = f"{HOLD} operator whoami --json"
 # Attach to a process and let it go again: what a debugger does first.
-PTRACE = "import ctypes,os,sys; c=ctypes.CDLL(None); p=int(sys.argv[1]); r=c.ptrace(16,p,0,0); r or (os.waitpid(p,0), c.ptrace(17,p,0,0)); sys.exit(r != 0)"  # noqa: E501
+PTRACE = "import ctypes,os,sys; c=ctypes.CDLL(None); p=int(sys.argv[1]); r=c.ptrace(16,p,0,0); r or (os.waitpid(p,0), c.ptrace(17,p,0,0)); sys.exit(r != 0)"
 
 
 class World(NamedTuple):
@@ -99,8 +99,8 @@ STAYS = {
     "with somebody's name": "HOLDFAST_OPERATOR={me} {whoami}",
     "another shell": "bash -c 'zsh -fc \"{whoami}\"'",
     "a session of its own": "setsid -w {whoami}",
-    "a daemon that forks twice": "setsid -f sh -c 'setsid -f {whoami} > {out}.late 2>&1'; until [ -s {out}.late ]; do sleep 0.05; done; cat {out}.late",  # noqa: E501
-    "a tmux of its own": "tmux -S {work}/own.sock -f /dev/null new-session -d '{whoami} > {out}.late 2>&1'; until [ -s {out}.late ]; do sleep 0.05; done; cat {out}.late",  # noqa: E501
+    "a daemon that forks twice": "setsid -f sh -c 'setsid -f {whoami} > {out}.late 2>&1'; until [ -s {out}.late ]; do sleep 0.05; done; cat {out}.late",
+    "a tmux of its own": "tmux -S {work}/own.sock -f /dev/null new-session -d '{whoami} > {out}.late 2>&1'; until [ -s {out}.late ]; do sleep 0.05; done; cat {out}.late",
     "its own process numbers": "unshare -Urpf --mount-proc {whoami} || {whoami}",
 }
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from holdfast.client.sync import Session
+from holdfast.model import limits
 from holdfast.model.errors import HoldfastError
 from holdfast.wire import requests
 from tests.support.home import HomeForTests, alive, read_all, until
@@ -225,6 +226,26 @@ def test_a_claim_to_be_somebody_else_is_not_heard(hold: HomeForTests, inside: Se
 )
 def test_what_is_not_for_inside_is_refused(inside: Session, op: str) -> None:
     assert asks(inside, op=op, session=inside.id, name="x")["error"]["code"] == "not_allowed"
+
+
+def test_what_is_refused_at_a_door_is_journaled(hold: HomeForTests, inside: Session) -> None:
+    assert asks(inside, op="down")["error"]["code"] == "not_allowed"
+    entries = json.loads(hold("timeline", inside.id, "--json").out)
+    refusal = next(e for e in entries if e["kind"] == "refuse")
+    assert (refusal["op"], refusal["via"], refusal["session"]) == ("down", "door", inside.id)
+
+
+def test_only_so_many_sessions_are_started_through_a_door(inside: Session) -> None:
+    program = (
+        "import sys, json, os, socket\n"
+        "s = socket.socket(socket.AF_UNIX); s.connect(os.environ['HOLDFAST_HOME'] + '/host.sock'); f = s.makefile('rb')\n"
+        f"for _ in range({limits.DOOR_CHILDREN_MAX + 1}):\n"
+        "    b = json.dumps({'op': 'run', 'brief': True, 'command': ['sleep', '1000'], 'env': dict(os.environ)}).encode()\n"
+        "    s.sendall(len(b).to_bytes(4, 'big') + b)\n"
+        "    print(json.loads(f.read(int.from_bytes(f.read(4), 'big'))).get('error', {}).get('code', 'ok'))\n"
+    )
+    said = told(inside, shlex.join([sys.executable, "-c", program])).split()
+    assert said == ["ok"] * limits.DOOR_CHILDREN_MAX + ["conflict"]
 
 
 def test_it_may_not_end_its_own_session_and_its_channel_may_not_either(inside: Session) -> None:

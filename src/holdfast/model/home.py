@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 ENV = "HOLDFAST_HOME"
+ISOLATED = "HOLDFAST_ISOLATED"  # set inside an isolated session: the home there is a door, and nothing can be started
 
 
 def default_home(environ: dict[str, str], user_home: str) -> str:

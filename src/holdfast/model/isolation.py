@@ -10,6 +10,7 @@ import os
 from typing import NamedTuple
 
 from .errors import HoldfastError, invalid
+from .home import ISOLATED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ _SHARED = ("/tmp", "/var/tmp", "/run", "/var", "/sys", "/boot", "/home", "/root"
 # The kernel's own views; the program gets new ones, which show nothing but itself.
 _PRIVATE = ("/proc", "/dev")
 EXCHANGE = "/.holdfast/exec"  # inside: where exec puts its scripts; at the root, which is always ours to write
-MARK = "HOLDFAST_ISOLATED"
 # Names that lead to agents, buses, displays and databases outside, or name an operator's key.
 _HIDDEN = frozenset(
     {"SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS"}
@@ -116,7 +116,7 @@ def narrowed(parent: View, asked: View) -> View:
 def environment(env: Mapping[str, str], home: str) -> dict[str, str]:
     """The session's environment without what leads outside."""
     kept = {name: value for name, value in env.items() if name not in _HIDDEN}
-    return {**kept, "HOLDFAST_HOME": home, MARK: "1"}
+    return {**kept, "HOLDFAST_HOME": home, ISOLATED: "1"}
 
 
 def options(view: View, machine: Machine, place: Place, env: Mapping[str, str]) -> list[str]:
