@@ -135,7 +135,9 @@ def test_only_the_controller_sizes_the_terminal(hold: HomeForTests) -> None:
             watcher.resize(50, 12)
             watcher.settle()
             assert (s.status().pty.cols, s.status().pty.rows) == (90, 30)  # type: ignore[union-attr]
-    until(lambda: s.status().controls.holder is None)
+        first.type(b"\x1cd")
+        assert first.wait() == 0
+        until(lambda: s.status().controls.holder is None)
 
 
 def test_an_attached_terminal_goes_on_typing_when_the_daemon_is_killed(hold: HomeForTests) -> None:

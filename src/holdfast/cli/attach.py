@@ -68,6 +68,7 @@ class Attachment:
         self._at = 0
         self._seq = 0
         self._told: str | None = None
+        self._me = self._closed = ""
         self._size: tuple[int, int] = (0, 0)
         self.exit: dict[str, Any] | None = None
         self.name = session
@@ -114,6 +115,7 @@ class Attachment:
         )
         self._sock = socket.socket(fileno=fd)
         self._session = about["session"]
+        self._me = (about.get("me") or {}).get("operator", "")
         if restore:
             self._at = about["offset"]
         if not self._read_only:
@@ -171,6 +173,7 @@ class Attachment:
             self._seq += 1
             self._send(frames.input_frame(self._seq, 0, data))
         if detach:
+            self._send(frames.message(frames.ACT, {"id": 2, "op": "release", "detach": True}))  # gone on purpose
             return f"[detached from {self.name}; it goes on: hold attach {self.name}]"
         return None
 
@@ -204,8 +207,23 @@ class Attachment:
             self.exit = event["exit"]
         elif kind == "controls":
             self._told = None
-            if event["controls"]["holder"] is not None and not self._read_only:
+            controls = event["controls"]
+            if self._read_only:
+                return
+            if controls["holder"] != self._me:  # what is typed from here on is typed knowing that
+                self._send(frames.message(frames.ACT, {"id": 3, "op": "seen", "epoch": controls["epoch"]}))
+            elif event.get("from"):
+                self._handed(event)
+            if controls["holder"] is not None:
                 self._resize()  # if it is us the window is ours to size; if not the keeper ignores it
+        elif kind == "closed":
+            self._closed = str(event.get("reason"))
+
+    def _handed(self, event: dict[str, Any]) -> None:
+        """Somebody gave us the controls: say who, and what they left to say, in the title."""
+        note = f": {event['note']}" if event.get("note") else ""
+        text = f"{event['from']['name']} hands you the controls{note}"
+        self._write(b"\a\x1b]2;" + output.safe(text).encode() + b"\a")
 
     def _refused(self, result: dict[str, Any]) -> None:
         """Typing was refused: say who holds the controls, once, where the user looks anyway: the bell and the title."""
@@ -216,7 +234,9 @@ class Attachment:
             self._write(b"\a\x1b]2;" + output.safe(text).encode() + b"\a")
 
     def _lost_line(self) -> str | None:
-        """The keeper's line closed without an END: the session is over, or the keeper died."""
+        """The keeper's line closed without an END: our rights are over, the session is, or the keeper died."""
+        if self._closed:
+            return f"[the line to {self.name} was closed: {self._closed}; it goes on]"
         return self._over()
 
     def _over(self) -> str:

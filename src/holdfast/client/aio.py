@@ -486,7 +486,13 @@ class AsyncChannel:
             if kind == frames.ACK:
                 return frames.parse_pair(payload)[1]
             if kind == frames.RESULT:
-                raise from_dict(frames.parse_json(payload)["error"])
+                error = frames.parse_json(payload).get("error")
+                if error is None:
+                    continue  # the answer to `seen` below
+                if "controls" in error:  # the caller is told now: what it sends next, it sends knowing that
+                    seen = {"op": "seen", "epoch": error["controls"]["epoch"]}
+                    await self._line.send(frames.message(frames.ACT, seen))
+                raise from_dict(error)
             if kind == frames.END:
                 raise HoldfastError("conflict", "the session has ended", "hold restart")
 

@@ -47,6 +47,7 @@ class KeeperLink(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._watching = -1
         self.end = 0
+        self._room = asyncio.Event()
         self.welcome: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self.lost = False
 
@@ -123,6 +124,9 @@ class KeeperLink(asyncio.Protocol):
             self._grew(frames.parse_u64(payload))
         elif kind == frames.EVENT:
             event = frames.parse_json(payload)
+            if event.get("event") == "room":
+                self._room.set()
+                return
             if "end" in event:
                 self.end = max(self.end, int(event["end"]))
             if self._on_event is not None:
@@ -156,9 +160,22 @@ class KeeperLink(asyncio.Protocol):
             self._waiting.pop(number, None)
 
     async def input(self, data: bytes, actor: Json, hold: str | None = None, **about: object) -> Json:
-        """Type; `about` says what it is (send, exec, answer) and why."""
+        """Type for an operator; `about` says what it is (send, exec, answer) and why.
+
+        While the program does not take what was typed before, wait for room, for a while.
+        """
         known = {k: v for k, v in {"hold": hold, **about}.items() if v is not None}
-        return await self.act("input", data=base64.b64encode(data).decode(), **{"as": actor}, **known)
+        while True:
+            self._room.clear()
+            try:
+                return await self.act("input", data=base64.b64encode(data).decode(), **{"as": actor}, **known)
+            except HoldfastError as e:
+                if e.code != "busy":
+                    raise
+                try:
+                    await asyncio.wait_for(self._room.wait(), KEEPER_ANSWER_S)
+                except TimeoutError:
+                    raise e from None
 
     # -- growth of the log
 

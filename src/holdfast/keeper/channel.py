@@ -21,8 +21,8 @@ class Channel:
     """State of one client's connection; the keeper's loop drives it."""
 
     __slots__ = (
-        "acks", "actor", "at", "attach", "client", "decoder", "fd", "host", "key", "muted", "outbox", "paused",
-        "rights", "since", "size", "sock", "to", "via", "want_write", "watch",
+        "acks", "actor", "at", "attach", "barred", "client", "decoder", "fd", "grants", "host", "key", "muted",
+        "outbox", "paused", "refusal", "rights", "since", "size", "sock", "to", "until", "via", "want_write", "watch",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, key: str) -> None:
@@ -34,13 +34,17 @@ class Channel:
         self.host = self.attach = False
         self.acks = True
         self.rights: frozenset[str] = frozenset()
+        self.grants: tuple[str, ...] = ()  # under which it was admitted
+        self.until = 0.0  # the time of day at which its rights end; 0: they do not
+        self.barred = 0  # the epoch at which it lost the controls, until it says that it knows
+        self.refusal = b""  # the newest refusal that waits for the outbox to empty
         self.client = self.via = ""
         self.since = 0.0
         self.at = self.to = -1  # -1: not reading
         self.watch = -1
         self.size: tuple[int, int] | None = None
         self.outbox = bytearray()
-        self.paused = False  # it typed while the input queue was full
+        self.paused = False  # it typed while the input queue was full; the host is told instead of not read
         self.want_write = self.muted = False  # what the loop's epoll was told
 
     def send(self, data: bytes) -> None:
@@ -56,6 +60,17 @@ class Channel:
         self.outbox += data
         if len(self.outbox) > _OUTBOX_MAX + len(data):
             raise ConnectionError("the client does not read")
+
+    def refuse(self, data: bytes) -> None:
+        """Send a refusal, or keep the newest: a client that floods and does not read costs one."""
+        if self.outbox:
+            self.refusal = data
+        else:
+            self.send(data)
+
+    @property
+    def mode(self) -> str:
+        return "control" if "type" in self.rights else "watch"
 
     def follows(self, offset: int) -> bool:
         return self.at == offset and not self.outbox and self.at < self.to
@@ -75,7 +90,10 @@ class Channel:
             self.outbox += (head + data)[sent:]
 
     def flush(self) -> None:
-        while self.outbox:
+        while self.outbox or self.refusal:
+            if not self.outbox:
+                self.outbox += self.refusal
+                self.refusal = b""
             try:
                 sent = self.sock.send(self.outbox)
             except BlockingIOError:

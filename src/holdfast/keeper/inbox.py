@@ -13,17 +13,21 @@ from ..model.limits import CANONICAL_LINE_MAX, QUEUED_INPUT_BYTES_MAX
 from .program import Program
 
 _WRITE_BYTES = 4096  # one PTY buffer
+_DRAIN_BYTES = 65536  # a whole pipe, unless somebody made it larger
 
 
 class InputQueue:
-    """Bytes accepted from operators and not yet taken by the kernel."""
+    """Bytes accepted from operators and not yet taken by the kernel, with whose they are."""
 
-    __slots__ = ("_line", "_program", "_queue")
+    __slots__ = ("_ending", "_line", "_next_line", "_program", "_queue", "_runs")
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._queue = bytearray()
+        self._runs: list[tuple[str, int]] = []  # (operator, bytes) in the queue's order
         self._line = 0  # bytes since the last line end written in canonical mode
+        self._next_line = 0  # the same after the bytes that were checked last
+        self._ending = False  # the pipe is closed once the queue is written
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -32,22 +36,39 @@ class InputQueue:
     def full(self) -> bool:
         return len(self._queue) >= QUEUED_INPUT_BYTES_MAX
 
-    def add(self, data: bytes) -> None:
+    def room(self, size: int) -> None:
+        """Raise when so much more would be too much; for whoever cannot be made to wait by not being read."""
+        if self._queue and len(self._queue) + size > QUEUED_INPUT_BYTES_MAX:
+            raise Refused(
+                "busy", f"the program has not taken {len(self._queue)} bytes of earlier input",
+                "wait until it reads, then send again",
+            )  # fmt: skip
+
+    def check(self, data: bytes) -> None:
+        """Raise when these bytes could not be typed; called before anything is recorded or written."""
         if self._program.master >= 0:
             self._check_line(data)
-        elif self._program.stdin < 0:
+        elif self._program.stdin < 0 or self._ending:
             raise Refused("conflict", "the program's input is closed", "nothing can be typed any more")
+
+    def add(self, data: bytes, operator: str) -> None:
+        """Queue the bytes that were checked last."""
+        self._line = self._next_line
+        self._put(data, operator)
+
+    def _put(self, data: bytes, operator: str) -> None:
         self._queue += data
+        self._runs.append((operator, len(data)))
 
     def _check_line(self, data: bytes) -> None:
         """In canonical mode the kernel drops what exceeds its line buffer; refuse it instead."""
         last = max(data.rfind(b"\n"), data.rfind(b"\r"))
         if len(data) + self._line <= CANONICAL_LINE_MAX:  # fits whatever the mode: nothing to ask the kernel
-            self._line = len(data) - last - 1 if last >= 0 else self._line + len(data)
+            self._next_line = len(data) - last - 1 if last >= 0 else self._line + len(data)
             return
         mode = termios.tcgetattr(self._program.master)
         if not mode[3] & termios.ICANON:
-            self._line = 0
+            self._next_line = 0
             return
         ends = {b"\n", mode[6][termios.VEOF], mode[6][termios.VEOL], mode[6][termios.VKILL],
                 mode[6][termios.VINTR]} - {b"\x00"}  # fmt: skip
@@ -67,7 +88,7 @@ class InputQueue:
             if cut < 0:
                 break
             line, at = 0, cut + 1
-        self._line = line
+        self._next_line = line
 
     def flush(self) -> bool:
         """Write what the kernel takes; true when some is left."""
@@ -78,39 +99,98 @@ class InputQueue:
             except BlockingIOError:
                 return True
             except OSError as e:
+                self.clear()
                 if e.errno == errno.EPIPE:
-                    self.close_stdin()
-                self._queue.clear()
+                    self._close_stdin()
                 return False
             del self._queue[:done]
+            self._passed(done)
+        if self._ending:
+            self._close_stdin()
         return False
 
-    def end(self) -> None:
-        """End of input: close the pipe once it is drained, or type the terminal's end-of-file character."""
-        if self._program.master >= 0:
-            self._queue += termios.tcgetattr(self._program.master)[6][termios.VEOF]
-            self.flush()
+    def _passed(self, size: int) -> None:
+        if not self._queue:
+            self._runs.clear()
             return
-        os.set_blocking(self._program.stdin, True) if not self._queue else None
-        if not self.flush():
-            self.close_stdin()
+        while size:
+            operator, count = self._runs[0]
+            if count > size:
+                self._runs[0] = (operator, count - size)
+                return
+            del self._runs[0]
+            size -= count
 
-    def close_stdin(self) -> None:
+    def end(self, operator: str) -> None:
+        """End of input: close the pipe once the queue is written, or type the terminal's end-of-file character."""
+        if self._program.master >= 0:
+            self._put(termios.tcgetattr(self._program.master)[6][termios.VEOF], operator)
+        else:
+            self._ending = self._program.stdin >= 0
+
+    def _close_stdin(self) -> None:
+        self._ending = False
         if self._program.stdin >= 0:
             os.close(self._program.stdin)
             self._program.stdin = -1
 
+    # -- taking back
+
     def clear(self) -> int:
+        """Forget what is queued, a pending end of input too."""
         count = len(self._queue)
         self._queue.clear()
-        self._line = 0
+        self._runs.clear()
+        self._line, self._ending = 0, False
         return count
 
-    def unread(self) -> int:
-        """Bytes in the terminal that the program has not read (complete lines only, in canonical mode)."""
+    def discard(self, operator: str) -> int:
+        """Forget what one operator has in the queue."""
+        kept, runs, at = bytearray(), [], 0
+        for owner, count in self._runs:
+            if owner != operator:
+                kept += self._queue[at : at + count]
+                runs.append((owner, count))
+            at += count
+        count = len(self._queue) - len(kept)
+        if count:
+            self._queue, self._runs, self._line = kept, runs, 0
+        return count
+
+    def recall(self) -> int:
+        """Take back all that the program has not read; how many bytes that was, as far as the kernel tells.
+
+        A terminal is flushed (it counts complete lines only, in canonical mode). A pipe has no flush, but it can be
+        opened once more through /proc and read empty: what we get, the program does not.
+        """
+        count = self.clear()
+        if self._program.slave >= 0:
+            count += self._unread()
+            termios.tcflush(self._program.slave, termios.TCIFLUSH)
+        elif self._program.stdin >= 0:
+            count += self._drain()
+        return count
+
+    def _unread(self) -> int:
         count = array.array("i", [0])
         try:
             fcntl.ioctl(self._program.slave, termios.FIONREAD, count)
         except OSError:
             return 0
         return count[0]
+
+    def _drain(self) -> int:
+        """Never more than a pipe can hold: nobody writes to it but us, and we are here."""
+        try:
+            fd = os.open(f"/proc/self/fd/{self._program.stdin}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return 0  # a machine that does not allow it: what is in the pipe stays there
+        count = 0
+        try:
+            while data := os.read(fd, _DRAIN_BYTES):
+                count += len(data)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(fd)
+        return count

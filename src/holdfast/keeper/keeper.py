@@ -12,7 +12,6 @@ import os
 import select
 import signal
 import socket
-import termios
 import time
 
 from ..log.layout import STDERR, STDOUT, TERMINAL, end_on_disk
@@ -21,14 +20,17 @@ from ..log.writer import OutputLog
 from ..model import limits
 from ..model.controls import Controls
 from ..model.home import SessionFolder
-from ..system import cgroup, kernel, tree
+from ..system import kernel, tree
 from ..system.files import read_json, write_json
-from ..term.queries import MAYBE_QUERY
 from ..wire import frames
-from . import acts, wrapped
+from . import holding, wrapped
 from .channel import Channel
+from .ending import finish
 from .inbox import InputQueue
 from .program import Program
+from .queries import look_for_query
+from .receive import receive
+from .record import Record
 from .stopping import Stopping
 
 TYPE_CHECKING = False
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
     from collections.abc import Callable
 
-_QUERY_TAIL = 32  # bytes of the last chunk kept so that a query cut in two is still seen
 _SHORT_READ = 1024  # so little means that the source is drained: asking again would only cost an echo its time
 _CHUNK_MAX = 512 << 10  # joined reads per wake: half a frame
 
@@ -58,8 +59,10 @@ class Keeper:
         )  # fmt: skip
         self.reader = LogReader(folder.out)
         kept = read_json(folder.controls) or {}
-        self._epoch_ceiling = int(kept.get("epoch", 0))
-        self.controls = Controls(self._epoch_ceiling)
+        self.epoch_ceiling = int(kept.get("epoch", 0))
+        lease_s, grace_s = manifest.get("lease_s", limits.LEASE_S), manifest.get("grace_s", limits.GRACE_S)
+        self.controls = Controls(self.epoch_ceiling, float(lease_s), float(grace_s))
+        self.record = Record(folder.spool, int(manifest["generation"]), int(manifest.get("spooled", 0)))
         self.channels: dict[int, Channel] = {}
         self.input = InputQueue(program)
         self.seqs: dict[str, int] = {}
@@ -74,10 +77,10 @@ class Keeper:
         self.query_at = 0.0
         self.next_key = 0
         self.done = False
-        self._sync_due = 0.0
+        self._sync_due = self.until_due = 0.0
         self._syncing = self._write_blocked = False
-        self._sync_read, self._sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.sync_read, self._sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll = select.epoll()
         self._sources: dict[int, int] = {}
         if program.master >= 0:
@@ -86,7 +89,7 @@ class Keeper:
                 self.log.resized(*self.size, now_us=time.time_ns() // 1000)
         else:
             self._sources.update({program.stdout: STDOUT, program.stderr: STDERR})
-        for fd in (*self._sources, listener.fileno(), self._sync_read, self._wake_read):
+        for fd in (*self._sources, listener.fileno(), self.sync_read, self.wake_read):
             self.poll.register(fd, select.EPOLLIN)
 
     # -- the loop ------------------------------------------------------------------------------------------
@@ -101,10 +104,11 @@ class Keeper:
             for fd, events in self.poll.poll(self._timeout()):
                 self._dispatch(fd, events)
             self._timers()
-        self._finish()
+        finish(self)
 
     def _timeout(self) -> float | None:
-        due = [t for t in (self._sync_due, self.stopping.due if self.stopping else 0.0) if t]
+        stopping = self.stopping.due if self.stopping else 0.0
+        due = [t for t in (self._sync_due, stopping, self.controls.due(), self.record.due(), self.until_due) if t]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def _dispatch(self, fd: int, events: int) -> None:
@@ -114,13 +118,13 @@ class Keeper:
             if events & select.EPOLLOUT:
                 self.flush_input()
         elif fd in self.channels:
-            self._serve(self.channels[fd], events)
+            self.serve(self.channels[fd], events)
         elif fd == self.listener.fileno():
             self._accept()
-        elif fd == self._wake_read:
+        elif fd == self.wake_read:
             os.read(fd, 512)
             self._reap()
-        elif fd == self._sync_read:
+        elif fd == self.sync_read:
             os.read(fd, 512)
         elif fd == self.program.stdin:
             self.flush_input()
@@ -133,6 +137,14 @@ class Keeper:
         if self.stopping and self.stopping.due and now >= self.stopping.due:
             self.stopping.step(self.own_tree(), now)
             self._reap()
+        if 0 < self.controls.due() <= now:
+            holding.lapse(self, now)
+        if 0 < self.record.due() <= now:
+            self.record.close()
+            holding.announce(self)
+        if 0 < self.until_due <= now:
+            holding.end_overdue(self, time.time())
+            self.until_due = holding.next_until(self)
 
     # -- output --------------------------------------------------------------------------------------------
 
@@ -157,8 +169,7 @@ class Keeper:
             if size >= _CHUNK_MAX or len(data) < _SHORT_READ:
                 break
         if chunks:
-            self._deliver(kind, chunks[0] if len(chunks) == 1 else b"".join(chunks)
-            )
+            self._deliver(kind, chunks[0] if len(chunks) == 1 else b"".join(chunks))
         return more
 
     def _source_ended(self, fd: int) -> None:
@@ -178,28 +189,15 @@ class Keeper:
         self.log.append(data)
         for channel in list(self.channels.values()):
             if channel.follows(offset):
-                self._guarded(channel, channel.send_chunk, offset, kind, data)
+                self.guarded(channel, channel.send_chunk, offset, kind, data)
             elif 0 <= channel.watch < self.log.end:
                 channel.watch = -1
-                self._guarded(channel, channel.send, frames.u64_frame(frames.GREW, self.log.end))
+                self.guarded(channel, channel.send, frames.u64_frame(frames.GREW, self.log.end))
         self.log.describe(kind, offset, data, int(now * 1e6))  # after the clients: an echo need not wait for it
         if not self._sync_due and not self._syncing:
             self._sync_due = time.monotonic() + limits.SYNC_DELAY_S
         if kind == TERMINAL:
-            self._look_for_query(offset, data)
-
-    def _look_for_query(self, offset: int, data: bytes) -> None:
-        """Tell the host when a program may have asked its terminal something; its emulator answers."""
-        if self.tail or b"\x1b" in data or b"\x05" in data:
-            joined = self.tail + data
-            if MAYBE_QUERY.search(joined):
-                self.query = {"event": "query", "offset": offset, "end": self.log.end}
-                self.query_at = time.monotonic()
-                self.tell_host(self.query)
-                self.tail = b""
-                return
-            cut = joined.rfind(b"\x1b", max(0, len(joined) - _QUERY_TAIL))
-            self.tail = joined[cut:] if cut >= 0 else b""
+            look_for_query(self, offset, data)
 
     def _start_sync(self) -> None:
         """fdatasync beside the loop: a slow disk must not be felt in a keystroke."""
@@ -248,9 +246,9 @@ class Keeper:
         self.poll.register(channel.fd, select.EPOLLIN)
         return channel
 
-    def _serve(self, channel: Channel, events: int) -> None:
+    def serve(self, channel: Channel, events: int) -> None:
         if events & select.EPOLLOUT:
-            self._guarded(channel, channel.pump, self.reader, self.log.end)
+            self.guarded(channel, channel.pump, self.reader, self.log.end)
         if events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR) and channel.fd in self.channels:
             try:
                 data = channel.sock.recv(limits.READ_BYTES)
@@ -263,16 +261,22 @@ class Keeper:
                 return
             try:
                 for kind, payload in channel.decoder.feed(data):
-                    acts.receive(self, channel, kind, payload)
-                    if channel.fd not in self.channels:
+                    receive(self, channel, kind, payload)
+                    if self.channels.get(channel.fd) is not channel:
                         return
             except (frames.ProtocolError, ConnectionError):
+                self.drop(channel)
+                return
+            except Exception:  # noqa: BLE001  (whatever a client sends, the session goes on; keeper.err tells what it was)
+                import traceback
+
+                traceback.print_exc()
                 self.drop(channel)
                 return
         if channel.fd in self.channels:
             self._interest(channel)
 
-    def _guarded(self, channel: Channel, action: Callable[..., None], *args: object) -> None:
+    def guarded(self, channel: Channel, action: Callable[..., None], *args: object) -> None:
         """Do something to a channel; a client that is gone or stuck loses its channel, nothing else."""
         try:
             action(*args)
@@ -283,8 +287,8 @@ class Keeper:
 
     def _interest(self, channel: Channel) -> None:
         lagging = 0 <= channel.at < min(channel.to, self.log.end)
-        want_write = bool(channel.outbox) or lagging
-        muted = self.input.full and channel.paused
+        want_write = bool(channel.outbox or channel.refusal) or lagging
+        muted = self.input.full and channel.paused and not channel.host
         if want_write != channel.want_write or muted != channel.muted:
             channel.want_write, channel.muted = want_write, muted
             self.poll.modify(
@@ -292,7 +296,10 @@ class Keeper:
             )
 
     def send(self, channel: Channel, data: bytes) -> None:
-        self._guarded(channel, channel.send, data)
+        self.guarded(channel, channel.send, data)
+
+    def refuse(self, channel: Channel, data: bytes) -> None:
+        self.guarded(channel, channel.refuse, data)
 
     def tell(self, event: Json) -> None:
         data = frames.message(frames.EVENT, event)
@@ -306,13 +313,14 @@ class Keeper:
             if channel.host:
                 self.send(channel, data)
 
-    def drop(self, channel: Channel) -> None:
-        if self.channels.pop(channel.fd, None) is None:
+    def drop(self, channel: Channel, why: str = "") -> None:
+        """The connection is over: it broke or was closed by the client, or (`why`) by us."""
+        if self.channels.get(channel.fd) is not channel:
             return
+        del self.channels[channel.fd]
         self.poll.unregister(channel.fd)
         channel.sock.close()
-        if self.controls.drop(channel.key):
-            self.tell({"event": "controls", "controls": self.controls.as_dict()})
+        holding.gone(self, channel, why)
         if channel.attach:
             self.tell_host({"event": "channels", "attached": self.attached()})
 
@@ -327,12 +335,6 @@ class Keeper:
 
     # -- input and size --------------------------------------------------------------------------------------
 
-    def reserve_epoch(self) -> None:
-        """Make the next epoch durable before it is granted; a ceiling serves the next grants too."""
-        if self.controls.epoch + 1 > self._epoch_ceiling:
-            self._epoch_ceiling = self.controls.epoch + limits.EPOCHS_RESERVED
-            write_json(self.folder.controls, {"epoch": self._epoch_ceiling})
-
     def flush_input(self) -> None:
         blocked = self.input.flush()
         if blocked != self._write_blocked:
@@ -340,9 +342,12 @@ class Keeper:
             self._watch_input(blocked)
         if not self.input.full:
             for channel in list(self.channels.values()):
-                if channel.paused:
+                if channel.paused and not channel.host:
                     channel.paused = False
                     self._interest(channel)
+                elif channel.paused and len(self.input) <= limits.QUEUED_INPUT_BYTES_MAX // 2:
+                    channel.paused = False
+                    self.send(channel, frames.message(frames.EVENT, {"event": "room"}))
 
     def _watch_input(self, blocked: bool) -> None:
         """Hear when the program's side takes more, while there is more."""
@@ -353,14 +358,6 @@ class Keeper:
                 self.poll.register(self.program.stdin, select.EPOLLOUT)
             else:
                 self.poll.unregister(self.program.stdin)
-
-    def flush_unread(self) -> int:
-        """Throw away what was typed and not read yet (a takeover); how many bytes that was, as far as is known."""
-        count = self.input.clear()
-        if self.program.slave >= 0:
-            count += self.input.unread()
-            termios.tcflush(self.program.slave, termios.TCIFLUSH)
-        return count
 
     # -- the end ---------------------------------------------------------------------------------------------
 
@@ -388,7 +385,7 @@ class Keeper:
 
     def _main_ended(self, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)
-        self._drain()
+        self.drain()
         self.exit = {
             "code": code if code >= 0 else None,
             "signal": signal.Signals(-code).name if code < 0 else None,
@@ -401,42 +398,7 @@ class Keeper:
         )
         self.tell({"event": "exit", "exit": self.exit, "end": self.log.end})
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
         for fd in list(self._sources):
             while fd in self._sources and self._read_output(fd):
                 pass
-
-    def _finish(self) -> None:
-        self._drain()
-        self.log.close()
-        write_json(self.folder.exit, {
-            "exit": self.exit, "generation": self.manifest["generation"], "ended": True,
-            "ended_at": time.time(), "end": self.log.end,
-        })  # fmt: skip
-        # A program can be over before its starter said HELLO: that line is answered first.
-        self._serve_while(lambda: any(c.actor is None for c in self.channels.values()))
-        self.tell({"event": "ended", "exit": self.exit, "end": self.log.end})
-        self._linger()
-        cgroup.remove(self.leaves)
-        for path in (self.folder.keeper_socket, self.folder.keeper):
-            try:
-                os.unlink(path)
-            except FileNotFoundError:
-                pass
-
-    def _linger(self) -> None:
-        """Let readers have the rest; whoever is slower than this reads on from the log on disk."""
-        for channel in list(self.channels.values()):
-            channel.to = min(channel.to, self.log.end)
-            if channel.at >= 0 or channel.outbox:
-                self._guarded(channel, channel.pump, self.reader, self.log.end)
-        self._serve_while(lambda: any(c.at >= 0 or c.outbox for c in self.channels.values()))
-
-    def _serve_while(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + limits.LINGER_S
-        while condition() and time.monotonic() < deadline:
-            for fd, events in self.poll.poll(max(0.0, deadline - time.monotonic())):
-                if fd in self.channels:
-                    self._serve(self.channels[fd], events)
-                elif fd in (self._wake_read, self._sync_read):
-                    os.read(fd, 512)

@@ -111,6 +111,10 @@ class SessionFolder:
         return self._at("controls.json")
 
     @property
+    def spool(self) -> str:
+        return self._at("spool")
+
+    @property
     def out(self) -> str:
         return self._at("out")
 

@@ -31,6 +31,17 @@ CLIENTS_REMEMBERED = 256  # clients whose last input sequence number is kept for
 CANONICAL_LINE_MAX = 4095  # the kernel's line buffer: a longer line would be cut in silence
 EPOCHS_RESERVED = 64  # grants per fsync of the epoch ceiling
 STOP_GRACE_S = 10.0  # TERM to KILL, as docker stop
+GRACE_S = 30.0  # a human whose line is lost keeps the controls so long: a network that hiccups, a laptop's lid
+LEASE_S = 120.0  # an agent keeps the controls so long without acting: it may think, it may also be dead
+HOLDS_MAX = 64  # reasons to hold the controls at once: a few attached windows and a command
+RANGE_PAUSE_S = 1.0  # typing with shorter pauses is one entry of the record
+RANGE_S_MAX = 60.0  # and so is typing for this long at most, so that the record lags no further behind
+SPOOL_BYTES_MAX = 4 << 20  # entries no host has fetched, about 20,000: a day of work without one; then input waits
+SPOOL_SPARE_BYTES = 256 << 10  # beyond it, for what cannot be refused: a takeover, a detach, the end
+SPOOL_ANSWER_BYTES = 256 << 10  # entries in one answer: a quarter of a frame
+SPOOL_SLACK_BYTES = 64 << 10  # acknowledged entries left in the file before it is written anew
+WHY_MAX = 1000  # characters of a reason or a note: a paragraph
+WORD_MAX = 128  # characters of an id, a name, a transport in a channel's HELLO
 LINGER_S = 2.0  # a finished keeper gives slow readers this long; then they read on from disk
 
 # Doors of isolated sessions: what is inside may be hostile
@@ -57,7 +68,6 @@ GRANT_GLOBS_MAX = 32  # session patterns of one grant: each is matched in every 
 GRANT_DEPTH_MAX = 8  # links from the host's root grant: person, lead, agent, helper, with room
 
 # Journal
-WHY_MAX = 1000  # characters of a reason: a paragraph
 JOURNAL_TEXT_MAX = 4096  # characters kept of a command or a sent text; an exec's file has the rest
 REFUSAL_WINDOW_S = 10.0  # the same refusal again within this time is counted, not written again
 REFUSALS_TRACKED_MAX = 1000  # different refusals counted at a time; past it they share one entry

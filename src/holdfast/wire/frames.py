@@ -110,10 +110,17 @@ def parse_output(payload: bytes) -> tuple[int, int, bytes]:
     return int(_U64.unpack_from(payload)[0]), payload[8], payload[9:]
 
 
+def _no_number(name: str) -> float:
+    raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)  # NaN and Infinity are Python's, not JSON's
+
+
 def parse_json(payload: bytes) -> Json:
     try:
-        value = json.loads(payload)
-    except ValueError:
+        value = _DECODER.decode(payload.decode())
+    except (ValueError, RecursionError):
         raise ProtocolError("a frame that is not JSON") from None
     if not isinstance(value, dict):
         raise ProtocolError("a frame that is not an object")

@@ -1,0 +1,57 @@
+"""The end of a session: the last bytes, the records, and a moment for those who still read."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..model import limits
+from ..system import cgroup
+from ..system.files import write_json
+from . import holding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .keeper import Keeper
+
+
+def finish(keeper: Keeper) -> None:
+    """Everything is on disk before anybody is told; then the keeper is gone."""
+    keeper.drain()
+    holding.note(keeper, "ended", None, "", {"exit": keeper.exit})
+    keeper.log.close()
+    write_json(keeper.folder.exit, {
+        "exit": keeper.exit, "generation": keeper.manifest["generation"], "ended": True,
+        "ended_at": time.time(), "end": keeper.log.end,
+    })  # fmt: skip
+    # A program can be over before its starter said HELLO: that line is answered first.
+    _serve_while(keeper, lambda: any(c.actor is None for c in keeper.channels.values()))
+    keeper.tell({"event": "ended", "exit": keeper.exit, "end": keeper.log.end})
+    _linger(keeper)
+    cgroup.remove(keeper.leaves)
+    for path in (keeper.folder.keeper_socket, keeper.folder.keeper):
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+
+
+def _linger(keeper: Keeper) -> None:
+    """Let readers have the rest; whoever is slower than this reads on from the log on disk."""
+    for channel in list(keeper.channels.values()):
+        channel.to = min(channel.to, keeper.log.end)
+        if channel.at >= 0 or channel.outbox:
+            keeper.guarded(channel, channel.pump, keeper.reader, keeper.log.end)
+    _serve_while(keeper, lambda: any(c.at >= 0 or c.outbox for c in keeper.channels.values()))
+
+
+def _serve_while(keeper: Keeper, condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + limits.LINGER_S
+    while condition() and time.monotonic() < deadline:
+        for fd, events in keeper.poll.poll(max(0.0, deadline - time.monotonic())):
+            if fd in keeper.channels:
+                keeper.serve(keeper.channels[fd], events)
+            elif fd in (keeper.wake_read, keeper.sync_read):
+                os.read(fd, 512)

@@ -1,0 +1,77 @@
+"""The first frame of a channel, and what the keeper says of its session in return."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..model.controls import Refused
+from ..wire import frames
+from . import asked, holding
+from .channel import Channel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+    from .keeper import Keeper
+
+_QUERY_FRESH_S = 1.0  # a program that asked its terminal longer ago has given up, and would take the answer for typing
+_LISTED_MAX = 64  # rights or grants of one channel: there are a dozen verbs
+_FOREVER_S = 1e12  # a time of day further away than any
+
+
+def hello(keeper: Keeper, channel: Channel, said: Json) -> None:
+    """Admit a channel: the host has the token, and vouches for the operator and its rights."""
+    if channel.actor is not None or said.get("token") != keeper.manifest["token"]:
+        raise frames.ProtocolError("a channel is opened by the host, once")
+    try:
+        who = asked.actor(said)
+        channel.rights = frozenset(asked.words(said, "rights", _LISTED_MAX))
+        channel.grants = asked.words(said, "grants", _LISTED_MAX)
+        channel.until = asked.seconds(said, "until", 0.0, _FOREVER_S)
+        channel.client = asked.word(said, "client") or channel.key
+        channel.via = asked.word(said, "via")
+        why = asked.text(said, "why")
+    except Refused as e:
+        raise frames.ProtocolError(e.message) from None
+    channel.host = said.get("role") == "host"
+    channel.attach = bool(said.get("attach"))
+    channel.acks = bool(said.get("acks", True))
+    channel.since = time.time()
+    channel.actor = who
+    if channel.host:
+        keeper.record.told = False  # it learns from the welcome what there is
+    welcome = {"v": frames.VERSION, "keeper": os.getpid(), **status(keeper)}
+    keeper.send(channel, frames.message(frames.WELCOME, welcome))
+    if channel.host and keeper.query and time.monotonic() - keeper.query_at < _QUERY_FRESH_S:
+        keeper.send(channel, frames.message(frames.EVENT, keeper.query))
+    if channel.attach:
+        holding.note(keeper, "attach", who, why, {"via": channel.via, "mode": channel.mode})
+        keeper.tell_host({"event": "channels", "attached": keeper.attached()})
+    if channel.until:
+        keeper.until_due = holding.next_until(keeper)
+
+
+def status(keeper: Keeper) -> Json:
+    """What the keeper knows of its session, as it is now."""
+    return {
+        "session": keeper.session,
+        "generation": keeper.manifest["generation"],
+        "pid": keeper.main.pid,
+        "exit": keeper.exit,
+        "output": {"start": keeper.log.start, "end": keeper.log.end, "durable": keeper.log.durable},
+        "dropped": keeper.log.dropped,
+        "size": list(keeper.size),
+        "tty": keeper.program.tty,
+        "controls": keeper.controls.as_dict(),
+        "attached": keeper.attached(),
+        "queued_input": len(keeper.input),
+        "input_at": keeper.input_at,
+        "output_at": keeper.output_at,
+        "stopping": keeper.stopping is not None,
+        "cgroup": keeper.leaves,
+        "spool": {**keeper.record.as_dict(), "lost": keeper.record.lost},
+    }

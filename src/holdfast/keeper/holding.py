@@ -1,0 +1,222 @@
+"""The controls in the keeper's hands: getting, giving and losing them, each in one breath with what it does to input.
+
+Nothing else runs between a takeover's first line and its last: the keeper has one thread. When it answers, the old
+holder's input is gone from the queue and from the kernel, and its channels are barred: what they sent before they knew
+is refused, even when the controls are free again by then.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ..model import limits
+from ..model.controls import ACTION, TAKEN, UNTIL_DROPPED, Actor, Refused, lasting
+from ..system.files import write_json
+from ..wire import frames
+from .channel import Channel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    Json = dict[str, Any]
+    T = TypeVar("T")
+    from .keeper import Keeper
+
+
+def note(keeper: Keeper, kind: str, actor: Actor | None, why: str = "", facts: Json | None = None, *,
+         refusable: bool = False) -> None:  # fmt: skip
+    """One entry of the record, under the epoch and at the offset of this moment."""
+    epoch, offset = keeper.controls.epoch, keeper.log.end
+    keeper.record.note(kind, actor, epoch, offset, time.time(), why, facts or {}, refusable)
+    announce(keeper)
+
+
+def announce(keeper: Keeper) -> None:
+    """Tell the host that there is something to fetch, once until it asks."""
+    if not keeper.record.told and any(c.host for c in keeper.channels.values()):
+        keeper.record.told = True
+        keeper.tell_host({"event": "spooled", "last": keeper.record.ready})
+
+
+def have(keeper: Keeper, actor: Actor, reason: str, lasts: float, *, force: bool = False, epoch: int = 0,
+         why: str = "") -> int:  # fmt: skip
+    """Have `actor` hold the controls for `reason`; how much unread input a takeover discarded."""
+    controls = keeper.controls
+    if epoch:
+        controls.check(actor, epoch)
+    if not controls.needs_grant(actor, force):
+        controls.join(reason, lasts, time.monotonic())
+        return 0
+    before = controls.holder
+    flushed = grant(keeper, actor, reason, lasts)
+    if before is not None:
+        note(keeper, "preempt", actor, why, {"from": before.as_dict(), "flushed": flushed})
+    elif lasts or reason == TAKEN or reason.startswith("channel-"):  # an act or a command says its epoch itself
+        note(keeper, "take", actor, why, {"from": None, "flushed": 0})
+    if reason != ACTION:
+        tell(keeper, flushed)
+    return flushed
+
+
+def grant(keeper: Keeper, actor: Actor, reason: str, lasts: float) -> int:
+    """A new epoch for `actor`, durable before it is granted; what the old holder's input came to, discarded."""
+    reserve_epoch(keeper)
+    flushed = dispossess(keeper) if keeper.controls.holder is not None else 0
+    keeper.controls.grant(actor, reason, lasts, time.monotonic(), time.time())
+    return flushed
+
+
+def reserve_epoch(keeper: Keeper) -> None:
+    """Make the next epoch durable before it is granted; a ceiling serves the next grants too."""
+    if keeper.controls.epoch + 1 > keeper.epoch_ceiling:
+        ceiling = keeper.controls.epoch + limits.EPOCHS_RESERVED
+        try:
+            write_json(keeper.folder.controls, {"epoch": ceiling})
+        except OSError as e:
+            raise Refused(
+                "busy", f"the next epoch cannot be kept: {e.strerror}", "free some disk space, then try again"
+            ) from None
+        keeper.epoch_ceiling = ceiling
+
+
+def dispossess(keeper: Keeper) -> int:
+    """The holder loses the controls: its input that the program has not read is discarded, its channels are barred."""
+    assert keeper.controls.holder is not None
+    bar(keeper, keeper.controls.holder.operator, keeper.controls.epoch + 1)
+    flushed = keeper.input.recall()
+    keeper.flush_input()  # whoever was not read because the queue was full is heard again, and refused
+    return flushed
+
+
+def bar(keeper: Keeper, operator: str, epoch: int) -> None:
+    """What these channels sent before they know of the loss must not land; they are heard once they have seen it."""
+    for channel in keeper.channels.values():
+        if channel.actor is not None and channel.actor.operator == operator and not channel.host:
+            channel.barred = epoch
+
+
+def heard(keeper: Keeper, channel: Channel) -> None:
+    """Refuse what a barred channel asks without naming an epoch: it may be older than the loss."""
+    if channel.barred:
+        raise Refused(
+            "conflict", f"this client lost the controls and has not said that it knows; {keeper.controls.who()}",
+            "take them: hold take SESSION",
+        )  # fmt: skip
+
+
+def tell(keeper: Keeper, flushed: int = 0) -> None:
+    keeper.tell({"event": "controls", "controls": keeper.controls.as_dict(), "flushed": flushed})
+
+
+def for_its_duration(keeper: Keeper, actor: Actor, action: Callable[[], T], epoch: int = 0) -> T:
+    """Act with the controls: with those the actor holds, or with free ones just for this."""
+    have(keeper, actor, ACTION, UNTIL_DROPPED, epoch=epoch)
+    try:
+        return action()
+    finally:
+        if keeper.controls.drop(ACTION):  # clients need not know: nobody was kept from anything
+            keeper.tell_host({"event": "controls", "controls": keeper.controls.as_dict()})
+
+
+# -- giving and losing ------------------------------------------------------------------------------------------
+
+
+def hand(keeper: Keeper, actor: Actor, to: Actor, remark: str, why: str, epoch: int) -> int:
+    """The holder gives the controls to someone: a new epoch, and nothing of the old one lands."""
+    keeper.controls.check(actor, epoch)
+    if to.operator == actor.operator:
+        raise Refused("invalid", "the controls are yours already", "hand them to somebody else")
+    there = [c for c in keeper.channels.values() if c.attach and c.actor and c.actor.operator == to.operator]
+    reason = next((c.key for c in there if "type" in c.rights), TAKEN)
+    flushed = grant(keeper, to, reason, lasting(to))
+    note(keeper, "hand", actor, why, {"to": to.as_dict(), "note": remark, "flushed": flushed})
+    about = {"controls": keeper.controls.as_dict(), "flushed": flushed, "note": remark, "from": actor.as_dict()}
+    keeper.tell({"event": "controls", **about})
+    return flushed
+
+
+def release(keeper: Keeper, actor: Actor, why: str) -> None:
+    keeper.controls.check(actor)
+    note(keeper, "release", actor, why)
+    keeper.controls.free()
+    tell(keeper)
+
+
+def leave(keeper: Keeper, channel: Channel) -> None:
+    """A client detaches and says so: what it held as this channel is free at once, the operator's other holds stay."""
+    holder = keeper.controls.holder
+    if channel.key in keeper.controls.holds and keeper.controls.drop(channel.key):
+        note(keeper, "release", holder)
+        tell(keeper)
+
+
+def gone(keeper: Keeper, channel: Channel, why: str) -> None:
+    """A connection is over. When nobody ended it (`why`), a human keeps the controls for the grace time."""
+    holder = keeper.controls.holder
+    if channel.key in keeper.controls.holds:
+        if keeper.controls.drop(channel.key) if why else keeper.controls.vanish(channel.key, time.monotonic()):
+            note(keeper, "release", holder, why or "its line was lost")
+            tell(keeper)
+    if channel.attach and channel.actor is not None:
+        note(keeper, "detach", channel.actor, why, {"via": channel.via, "mode": channel.mode})
+
+
+def lapse(keeper: Keeper, now: float) -> None:
+    """Holds whose time is over end by themselves; an agent's unread input goes with its lease."""
+    holder = keeper.controls.holder
+    if holder is None or not keeper.controls.lapse(now):
+        return
+    bar(keeper, holder.operator, keeper.controls.epoch)
+    flushed = 0
+    if holder.kind != "human":
+        flushed = keeper.input.recall()
+        keeper.flush_input()
+    note(keeper, "expire", holder, "", {"flushed": flushed})
+    tell(keeper, flushed)
+
+
+def revoke(keeper: Keeper, operator: str, grant_id: str) -> Json:
+    """An operator, or one grant, is no longer welcome: its channels end now, and with them what it held and queued."""
+    closed = 0
+    flushed = keeper.input.discard(operator) if operator else 0
+    holder = keeper.controls.holder
+    freed = holder is not None and holder.operator == operator
+    if freed:
+        flushed += dispossess(keeper)
+        note(keeper, "release", holder, "revoked")
+        keeper.controls.free()
+        tell(keeper, flushed)
+    for channel in list(keeper.channels.values()):
+        if channel.host or channel.actor is None:
+            continue
+        if (operator and channel.actor.operator == operator) or (grant_id and grant_id in channel.grants):
+            closed += 1
+            count = end(keeper, channel, "revoked")
+            freed, flushed = freed or count >= 0, flushed + max(count, 0)
+    keeper.flush_input()
+    return {"closed": closed, "freed": freed, "flushed": flushed}
+
+
+def end(keeper: Keeper, channel: Channel, reason: str) -> int:
+    """End a channel whose rights are over, and say why. What was discarded if it held the controls, else -1."""
+    count = -1
+    if channel.key in keeper.controls.holds and len(keeper.controls.holds) == 1:
+        count = dispossess(keeper)
+    keeper.send(channel, frames.message(frames.EVENT, {"event": "closed", "reason": reason}))
+    keeper.drop(channel, reason)
+    return count
+
+
+def end_overdue(keeper: Keeper, now: float) -> None:
+    """Channels whose rights ended by the clock."""
+    for channel in list(keeper.channels.values()):
+        if channel.until and now >= channel.until:
+            end(keeper, channel, "expired")
+
+
+def next_until(keeper: Keeper) -> float:
+    """The moment at which the first channel's rights end; 0 when none do."""
+    first = min((c.until for c in keeper.channels.values() if c.until), default=0.0)
+    return time.monotonic() + max(0.0, first - time.time()) if first else 0.0

@@ -1,0 +1,278 @@
+"""The ACT operations: one function each, behind a table that says which right it needs and who may ask."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import time
+
+from ..model import limits
+from ..model.controls import TAKEN, UNTIL_DROPPED, Actor, Refused, lasting
+from ..wire import frames
+from . import acts, asked, facts, holding
+from .channel import Channel
+from .hello import status
+from .stopping import Stopping, send
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+    from .keeper import Keeper
+
+_FOREGROUND_SIGNALS = {"SIGINT", "SIGQUIT", "SIGTSTP", "SIGWINCH"}  # what a terminal's keys send
+_TREE_SIGNALS = {"SIGKILL", "SIGTERM", "SIGSTOP", "SIGCONT"}  # leaving half a tree behind helps nobody
+_GRACE_S_MAX = 86400.0  # a day to end in: longer is a mistake
+_WHATS = ("send", "exec", "answer")
+
+
+def act(keeper: Keeper, channel: Channel, request: Json) -> None:
+    """Do what is asked and answer it; whatever is wrong with the request is an answer, not an accident."""
+    number = request.get("id")
+    reply: Json = {"id": number if isinstance(number, int | str) else None}
+    try:
+        name = asked.word(request, "op")
+        known = _OPERATIONS.get(name)
+        if known is None:
+            raise Refused("unsupported", f"this keeper does not know {name!r}", "restart the session")
+        operation, right, barring = known
+        if right == "host" and not channel.host:
+            raise Refused("not_allowed", f"only the host may ask for {name}", "")
+        if right and right != "host":
+            acts.require(channel, right)
+        if barring and not request.get("epoch"):
+            holding.heard(keeper, channel)
+        reply["ok"] = operation(keeper, channel, _actor(channel, request), request)
+    except Refused as e:
+        reply["error"] = acts.error(keeper, e)
+    except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, AttributeError) as e:
+        reply["error"] = {"code": "invalid", "message": f"a malformed request: {e!r}"[:500], "hint": ""}
+    except OSError as e:
+        reply["error"] = {"code": "failed", "message": os.strerror(e.errno or 0), "hint": ""}
+    if channel.fd in keeper.channels:
+        keeper.send(channel, frames.message(frames.RESULT, reply))
+
+
+def _actor(channel: Channel, request: Json) -> Actor:
+    """The host may speak for an operator that it identified; anyone else speaks for itself."""
+    assert channel.actor is not None
+    return asked.actor(request["as"]) if channel.host and request.get("as") is not None else channel.actor
+
+
+# -- looking ----------------------------------------------------------------------------------------------------
+
+
+def _status(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    return status(keeper)
+
+
+def _sample(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    answer = status(keeper)
+    if request.get("quick"):  # only the foreground job: a walk of /proc costs more than the question
+        group = os.tcgetpgrp(keeper.program.master) if keeper.program.master >= 0 else 0
+        members = [group] if group > 0 else []
+    else:  # the host may have walked for all its sessions at once
+        known = request.get("members")
+        usable = channel.host and isinstance(known, list) and all(type(pid) is int for pid in known)
+        members = known if usable and known is not None else keeper.own_tree()
+        answer["members"] = members
+    if keeper.program.master >= 0:
+        answer["facts"] = facts.sample(keeper.program.master, keeper.program.tty, members)
+    return answer
+
+
+# -- acting -----------------------------------------------------------------------------------------------------
+
+
+def _input(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    data = base64.b64decode(request["data"], validate=True)
+    what, exec_id = asked.word(request, "what", "send"), asked.word(request, "exec_id")
+    if what not in _WHATS:
+        raise asked.invalid(f"what is one of {', '.join(_WHATS)}")
+    if len(data) > limits.INPUT_BYTES_MAX:
+        raise Refused("invalid", f"an input of more than {limits.INPUT_BYTES_MAX} bytes", "send it in pieces")
+    epoch, why = asked.whole(request, "epoch"), asked.text(request, "why")
+    via = asked.word(request, "via") or channel.via
+    hold = asked.word(request, "hold") if channel.host else ""
+    try:
+        keeper.input.room(len(data))
+    except Refused:
+        channel.paused = channel.host  # it hears when there is room
+        raise
+
+    def put() -> None:
+        acts.put(keeper, actor, data, via, what, exec_id or hold, why)
+        if hold:  # an exec keeps the controls until its command ends
+            fresh = len(keeper.controls.holds) == 1
+            keeper.controls.join(hold, UNTIL_DROPPED, time.monotonic())
+            if fresh:
+                holding.tell(keeper)
+
+    holding.for_its_duration(keeper, actor, put, epoch)
+    return {"epoch": keeper.controls.epoch, "end": keeper.log.end}
+
+
+def _drop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    """The host ends a hold that it named."""
+    if keeper.controls.drop(asked.word(request, "hold")):
+        holding.tell(keeper)
+    return {}
+
+
+def _reply(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    """The emulator's answer to a query: the terminal speaks, not an operator, so no epoch is involved."""
+    data = base64.b64decode(request["data"], validate=True)
+    keeper.input.room(len(data))
+    keeper.input.check(data)
+    keeper.input.add(data, "")
+    keeper.flush_input()
+    return {}
+
+
+def _resize(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    cols, rows = request["size"]
+    epoch, why = asked.whole(request, "epoch"), asked.text(request, "why")
+    acts.resize(keeper, channel, actor, int(cols), int(rows), "", epoch=epoch, why=why)
+    return {"size": list(keeper.size)}
+
+
+def _end_input(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    why = asked.text(request, "why")
+
+    def end() -> None:
+        holding.note(keeper, "end_input", actor, why, refusable=True)
+        keeper.input.end(actor.operator)
+        keeper.flush_input()
+
+    holding.for_its_duration(keeper, actor, end, asked.whole(request, "epoch"))
+    return {}
+
+
+def _signal(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    name, target, why = asked.word(request, "signal"), asked.word(request, "target"), asked.text(request, "why")
+    if name not in signal.Signals.__members__:
+        raise asked.invalid(f"no signal {name!r}")
+    if target not in ("", "tree", "foreground", "main"):
+        raise asked.invalid("target is tree, foreground or main")
+    target = target or ("tree" if name in _TREE_SIGNALS else "foreground" if name in _FOREGROUND_SIGNALS else "main")
+
+    def signalled() -> Json:
+        holding.note(keeper, "signal", actor, why, {"signal": name, "target": target}, refusable=True)
+        keeper.blame = actor.operator
+        return _signalled(keeper, signal.Signals[name], target)
+
+    return holding.for_its_duration(keeper, actor, signalled, asked.whole(request, "epoch"))
+
+
+def _signalled(keeper: Keeper, number: int, target: str) -> Json:
+    if target == "foreground" and keeper.program.master >= 0:
+        group = os.tcgetpgrp(keeper.program.master)
+        if group > 0:
+            os.killpg(group, number)
+            return {"signalled": group, "target": "foreground"}
+    if target == "tree":
+        hit = [pid for pid in keeper.main.only(keeper.own_tree()) if send(pid, number)]
+        return {"signalled": len(hit), "target": "tree"}
+    if keeper.exit is not None:
+        raise Refused("not_found", "the main program has ended", "signal the rest with --to tree")
+    send(keeper.main.pid, number)
+    return {"signalled": keeper.main.pid, "target": "main"}
+
+
+def _stop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    """A person may always end what runs. An agent may not end it under the hands of whoever holds the controls."""
+    epoch = asked.whole(request, "epoch")
+    grace_s = asked.seconds(request, "grace_s", limits.STOP_GRACE_S, _GRACE_S_MAX)
+    if epoch:
+        keeper.controls.check(actor, epoch)
+    elif actor.kind == "agent" and keeper.controls.holder is not None:
+        keeper.controls.check(actor)
+    holding.note(keeper, "stop", actor, asked.text(request, "why"))
+    keeper.blame = actor.operator
+    now = time.monotonic()
+    keeper.stopping = Stopping(keeper.main.pid if keeper.exit is None else 0, grace_s, now)
+    keeper.stopping.begin(keeper.main.only(keeper.own_tree()), now)
+    return {"stopping": True}
+
+
+# -- the controls -----------------------------------------------------------------------------------------------
+
+
+def _take(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    hold = channel.key if channel.attach else TAKEN
+    force, why = request.get("force") is True, asked.text(request, "why")
+    flushed = holding.have(keeper, actor, hold, lasting(actor), force=force, why=why)
+    channel.barred = 0  # it asks knowing how things stand
+    if channel.size and channel.attach:
+        try:
+            acts.apply_size(keeper, actor, *channel.size)
+        except Refused:
+            pass  # no room to record it: the controls are taken all the same
+    return {"controls": keeper.controls.as_dict(), "flushed": flushed}
+
+
+def _release(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    if request.get("detach"):
+        holding.leave(keeper, channel)
+    else:
+        holding.release(keeper, actor, asked.text(request, "why"))
+    return {"controls": keeper.controls.as_dict()}
+
+
+def _hand(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    to, epoch = asked.actor(request.get("to")), asked.whole(request, "epoch")
+    flushed = holding.hand(keeper, actor, to, asked.text(request, "note"), asked.text(request, "why"), epoch)
+    return {"controls": keeper.controls.as_dict(), "flushed": flushed}
+
+
+def _seen(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    """The client knows that it lost the controls: what it sends from now on it sends knowing that."""
+    if asked.whole(request, "epoch") >= channel.barred:
+        channel.barred = 0
+    return {"barred": bool(channel.barred)}
+
+
+def _revoke(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    operator, grant = asked.word(request, "operator"), asked.word(request, "grant")
+    if not operator and not grant:
+        raise asked.invalid("an operator or a grant to revoke")
+    return holding.revoke(keeper, operator, grant)
+
+
+# -- the record -------------------------------------------------------------------------------------------------
+
+
+def _events(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    if request.get("now"):
+        keeper.record.close()
+    found = keeper.record.after(asked.whole(request, "after"), asked.whole(request, "max", 1000))
+    return {"events": found, "last": keeper.record.ready, "lost": keeper.record.lost}
+
+
+def _ack(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    keeper.record.spool.acknowledge(min(asked.whole(request, "upto"), keeper.record.ready))
+    return keeper.record.as_dict()
+
+
+# name -> (function, the right it needs or "host", whether a barred channel must name its epoch)
+_OPERATIONS = {
+    "status": (_status, "view", False),
+    "sample": (_sample, "view", False),
+    "input": (_input, "type", True),
+    "drop": (_drop, "host", False),
+    "reply": (_reply, "host", False),
+    "resize": (_resize, "resize", True),
+    "end_input": (_end_input, "type", True),
+    "signal": (_signal, "signal", True),
+    "stop": (_stop, "stop", True),
+    "take": (_take, "type", False),
+    "release": (_release, "", False),
+    "hand": (_hand, "type", True),
+    "seen": (_seen, "", False),
+    "revoke": (_revoke, "host", False),
+    "events": (_events, "host", False),
+    "ack": (_ack, "host", False),
+}

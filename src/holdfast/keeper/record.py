@@ -1,0 +1,109 @@
+"""The record of what operators did: typing as ranges, everything else as single entries, into the spool.
+
+A range is opened in the spool before its first byte is written to the program, so that no input is without a name even
+if the keeper dies. Further typing of the same operator under the same epoch only moves the range's end in memory; the
+end is written when there was a pause, when something else happened, or when somebody asks. It has no length and no
+content: what was typed is nobody's business.
+"""
+
+from __future__ import annotations
+
+from ..log.spool import Spool
+from ..model.controls import Actor, Refused
+from ..model.limits import RANGE_PAUSE_S, RANGE_S_MAX, WHY_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+
+class Record:
+    """One spool, and the range of typing that is open. `now` is the time of day, `moment` monotonic."""
+
+    __slots__ = ("_began", "_generation", "_key", "_last", "_open", "_to", "_until", "lost", "spool", "told")
+
+    def __init__(self, path: str, generation: int, floor: int) -> None:
+        self.spool = Spool(path, floor)
+        self._generation = generation
+        self._open = 0  # the number of the open range
+        self._key: tuple[object, ...] = ()
+        self._began = self._last = self._until = 0.0
+        self._to = 0
+        self.lost = 0  # entries that found no room, not even the spare one
+        self.told = False  # the host was told that there is something, and has not asked yet
+
+    def due(self) -> float:
+        """When the open range ends by itself; 0 when none is open."""
+        return min(self._last + RANGE_PAUSE_S, self._began + RANGE_S_MAX) if self._open else 0.0
+
+    def typed(self, actor: Actor, epoch: int, offset: int, now: float, moment: float, via: str, what: str,
+              exec_id: str = "", why: str = "") -> None:  # fmt: skip
+        """Input is about to be written. Raises Refused when that could not be recorded."""
+        key = (actor.operator, epoch, via, what, exec_id, why)
+        if not self._open or key != self._key or moment >= self.due():
+            self.close()
+            entry = self._entry("input", actor, epoch, offset, now, why, {"via": via, "what": what})
+            if exec_id:
+                entry["exec_id"] = exec_id
+            self._open = self._append(entry, refusable=True)
+            self._key, self._began = key, moment
+        self._to, self._until, self._last = offset, now, moment
+
+    def close(self) -> bool:
+        """Write the end of the open range; true when there was one."""
+        if not self._open:
+            return False
+        n, self._open = self._open, 0
+        try:
+            self.spool.amend(n, {"to_offset": self._to, "until": self._until})
+        except OSError:
+            self.lost += 1  # the range stays in the record without its end
+        return True
+
+    def note(self, kind: str, actor: Actor | None, epoch: int, offset: int, now: float, why: str, facts: Json,
+             refusable: bool) -> None:  # fmt: skip
+        """One entry. What can be refused is noted before its effect; what cannot and has no room is counted as lost."""
+        self.close()
+        self._append(self._entry(kind, actor, epoch, offset, now, why, facts), refusable)
+
+    def _entry(
+        self, kind: str, actor: Actor | None, epoch: int, offset: int, now: float, why: str, facts: Json
+    ) -> Json:
+        return {
+            "at": now, "generation": self._generation, "kind": kind,
+            "operator": actor.operator if actor else None, "operator_kind": actor.kind if actor else None,
+            "name": actor.name if actor else None, "epoch": epoch, "offset": offset, "why": why[:WHY_MAX] or None,
+            **facts,
+        }  # fmt: skip
+
+    def _append(self, entry: Json, refusable: bool) -> int:
+        try:
+            return self.spool.append(entry, spare=not refusable)
+        except OSError as e:
+            if not refusable:
+                self.lost += 1
+                return 0
+            if self.spool.full:
+                raise Refused(
+                    "busy", "the record of who acted is full: no host has fetched it for long",
+                    "start the host (hold up); it fetches it at once",
+                ) from None
+            raise Refused(
+                "busy", f"who acts cannot be recorded: {e.strerror}", "free some disk space, then try again"
+            ) from None
+
+    # -- for the host
+
+    @property
+    def ready(self) -> int:
+        """The number of the newest entry that is complete."""
+        return self._open - 1 if self._open else self.spool.last
+
+    def after(self, n: int, most: int) -> list[Json]:
+        self.told = False
+        return self.spool.after(n, most, self._open)
+
+    def as_dict(self) -> Json:
+        return {"first": self.spool.first, "last": self.ready}
