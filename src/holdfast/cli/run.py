@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..client.sync import Host, Session, start_request
+from ..client.sync import Host, Session, isolation, start_request
 from ..model.errors import HoldfastError, invalid
 from ..model.recipes import parse_bytes, parse_size
 from . import arguments, output
@@ -34,8 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--as", dest="acts_as", metavar="OPERATOR", help="the operator the session acts as")
     parser.add_argument(
-        "--isolate", action="store_true", help="see only its own session's socket (bubblewrap)"
+        "--isolate", action="store_true", help="see the system, its own folder and its own session only (bubblewrap)"
     )
+    parser.add_argument("--read", metavar="PATH", action="append", default=[], help="isolated, but may read PATH")
+    parser.add_argument("--write", metavar="PATH", action="append", default=[], help="isolated, but may write to PATH")
+    parser.add_argument("--no-network", action="store_true", help="isolated, and without a network")
     parser.add_argument("--restart", default="never", metavar="POLICY", help="never, on-failure or always")
     parser.add_argument("--idle-ttl", metavar="DURATION", help="end it when idle so long: 30m, 2h")
     parser.add_argument("--kernel", metavar="SPEC", help="hold a Jupyter kernel instead of a program")
@@ -49,9 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    for flag, what in (("isolate", "--isolate"), ("kernel", "--kernel")):
-        if getattr(args, flag):
-            raise HoldfastError("usage", f"{what} is not there yet", "leave it out")
+    if args.kernel:
+        raise HoldfastError("usage", "--kernel is not there yet", "leave it out")
     command = [*args.cmd, *(args.command_words or [])]
     keys = parse(args.detach_keys)
     limits = parse_limits(args.limit)
@@ -61,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
         command or None, name=args.name, cwd=args.cwd, env=parse_env(args.env), pipes=args.pipes, size=size,
         restart=args.restart, idle_ttl=args.idle_ttl, acts_as=args.acts_as, why=args.why,
         pids_max=limits.get("pids"), memory_max=limits.get("memory"), log_max=limits.get("log"),
+        isolate=isolation(args.isolate, args.read, args.write, not args.no_network),
     )  # fmt: skip
     if interactive and os.environ.get("HOLDFAST_SESSION"):
         raise HoldfastError(

@@ -22,34 +22,75 @@ _READ_BYTES = 1 << 18
 
 def pass_through(host: Host, session: str, *, start: int = 0) -> None:
     """Copy both ways from offset `start` on; returns when the output has ended."""
-    _, fd = host.call_fd("open", session=session, via="cli")
-    sock = socket.socket(fileno=fd)
-    sock.sendall(frames.read(start))
-    decoder, strip = frames.Decoder(), QueryFilter()
-    keyboard: int | None = sys.stdin.fileno() if not sys.stdin.isatty() else None
-    seq = 0
-    with sock:
-        while True:
-            watched: list[Any] = [sock] if keyboard is None else [sock, keyboard]
+    copy = _Copy(start)
+    while not copy.done:
+        _, fd = host.call_fd("open", session=session, via="cli")
+        with socket.socket(fileno=fd) as sock:
+            try:
+                copy.run(sock)
+            except _LineGone:  # the keeper went between two frames of ours; what it left is on disk
+                continue
+
+
+class _LineGone(Exception):
+    """Not an OSError: a reader of our output that went away is one too, and ends us."""
+
+
+class _Copy:
+    """How far both directions have come, whatever becomes of the line they use."""
+
+    def __init__(self, start: int) -> None:
+        self.done = False
+        self._at, self._seq = start, 0
+        self._strip = QueryFilter()
+        self._keyboard: int | None = sys.stdin.fileno() if not sys.stdin.isatty() else None
+
+    def run(self, sock: socket.socket) -> None:
+        _send(sock, frames.read(self._at))
+        decoder = frames.Decoder()
+        while not self.done:
+            watched: list[Any] = [sock] if self._keyboard is None else [sock, self._keyboard]
             ready, _, _ = select.select(watched, [], [])
-            if keyboard in ready and keyboard is not None:
-                data = os.read(keyboard, INPUT_BYTES_MAX)
-                seq += 1
-                if data:
-                    sock.sendall(frames.input_frame(seq, 0, data))
-                else:
-                    sock.sendall(frames.message(frames.ACT, {"id": 1, "op": "end_input"}))
-                    keyboard = None
+            if self._keyboard in ready and self._keyboard is not None:
+                self._type(sock, self._keyboard)
             if sock in ready:
-                data = sock.recv(_READ_BYTES)
-                if not data:
-                    return
-                for kind, payload in decoder.feed(data):
-                    if kind == frames.END:
-                        return
-                    if kind == frames.OUTPUT:
-                        _, stream, chunk = frames.parse_output(payload)
-                        _put(2 if stream == 2 else 1, strip.strip(chunk) if stream == 0 else chunk)
+                for kind, payload in decoder.feed(_receive(sock)):
+                    self._take(kind, payload)
+
+    def _type(self, sock: socket.socket, keyboard: int) -> None:
+        data = os.read(keyboard, INPUT_BYTES_MAX)
+        self._seq += 1
+        if not data:
+            self._keyboard = None
+        end = frames.message(frames.ACT, {"id": 1, "op": "end_input"})
+        _send(sock, frames.input_frame(self._seq, 0, data) if data else end)
+
+    def _take(self, kind: int, payload: bytes) -> None:
+        if kind == frames.END:
+            self.done = True
+        elif kind == frames.GAP:
+            self._at = frames.parse_pair(payload)[1]
+        elif kind == frames.OUTPUT:
+            offset, stream, chunk = frames.parse_output(payload)
+            self._at = offset + len(chunk)
+            _put(2 if stream == 2 else 1, self._strip.strip(chunk) if stream == 0 else chunk)
+
+
+def _send(sock: socket.socket, data: bytes) -> None:
+    try:
+        sock.sendall(data)
+    except ConnectionError:
+        raise _LineGone from None
+
+
+def _receive(sock: socket.socket) -> bytes:
+    try:
+        data = sock.recv(_READ_BYTES)
+    except ConnectionError:
+        raise _LineGone from None
+    if not data:
+        raise _LineGone
+    return data
 
 
 def _put(fd: int, data: bytes) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 
 from ..model.errors import HoldfastError
-from ..model.home import Home
+from ..model.home import ISOLATED, Home
 
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "host", "__main__.py")
 # The daemon outlives this client: it gets what it needs to find its files and programs, and nothing of the session.
@@ -16,6 +16,8 @@ _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "XDG_RUNTIME
 
 def start_host(home: Home) -> None:
     """Start the daemon and return when it serves (or when another one does). Raises with its own words if not."""
+    if os.environ.get(ISOLATED):
+        raise HoldfastError("host_gone", "the host is not running", "any hold command outside this session starts it")
     _make_home(home)
     if not _started_by_unit(home):
         _start(home)

@@ -135,11 +135,16 @@ class Host:
         env: Mapping[str, str] | None = None, pipes: bool = False, size: tuple[int, int] | None = None,
         restart: str = "never", idle_ttl: str | None = None, acts_as: str | None = None, why: str | None = None,
         pids_max: int | None = None, memory_max: int | None = None, log_max: int | None = None,
+        isolate: bool = False, read: Sequence[str] = (), write: Sequence[str] = (), network: bool = True,
     ) -> Session:  # fmt: skip
-        """Start a session (by default the user's shell) with this process's environment, plus `env`."""
+        """Start a session (by default the user's shell) with this process's environment, plus `env`.
+
+        With `isolate` it sees the system, its own folder, and what `read` and `write` name (docs/isolation.md).
+        """
         request = start_request(
             command, name=name, cwd=cwd, env=env, pipes=pipes, size=size, restart=restart, idle_ttl=idle_ttl,
             acts_as=acts_as, why=why, pids_max=pids_max, memory_max=memory_max, log_max=log_max,
+            isolate=isolation(isolate, read, write, network),
         )  # fmt: skip
         made = self.call("run", brief=True, **request)
         return Session(self, made["id"], made["name"])
@@ -582,7 +587,7 @@ def connect(
 def start_request(
     command: Sequence[str] | None, *, name: str | None, cwd: str | None, env: Mapping[str, str] | None, pipes: bool,
     size: tuple[int, int] | None, restart: str, idle_ttl: str | None, acts_as: str | None, why: str | None,
-    pids_max: int | None, memory_max: int | None, log_max: int | None = None,
+    pids_max: int | None, memory_max: int | None, log_max: int | None = None, isolate: Json | None = None,
 ) -> Json:  # fmt: skip
     """What the host needs to start something as if this process had: environment, folder, limits, umask."""
     umask = os.umask(0o077)
@@ -592,8 +597,18 @@ def start_request(
         "cwd": os.path.abspath(cwd or os.getcwd()), "env": {**os.environ, **(env or {})}, "pipes": pipes,
         "size": list(size) if size else None, "restart": restart, "idle_ttl": idle_ttl, "acts_as": acts_as,
         "why": why, "umask": umask, "rlimits": own_limits(),
-        "limits": {"pids": pids_max, "memory": memory_max, "log": log_max},
+        "limits": {"pids": pids_max, "memory": memory_max, "log": log_max}, "isolate": isolate,
     }  # fmt: skip
+
+
+def isolation(isolate: bool, read: Sequence[str], write: Sequence[str], network: bool) -> Json | None:
+    """What a start asks for of its isolation, or None; paths are taken from here."""
+    if not isolate:
+        if read or write or not network:
+            raise invalid("what a program may see is said only of an isolated one", "add --isolate")
+        return None
+    here = [[os.path.abspath(os.path.expanduser(path)) for path in paths] for paths in (read, write)]
+    return {"read": here[0], "write": here[1], "network": network}
 
 
 def own_limits() -> dict[str, tuple[int, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 
@@ -118,6 +120,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     connections: list[Connection] = []
     files: list[OpenFile] = []
     attached: list[Attached] = []
+    isolation: dict[str, Any] | None = None
 
 
 class ExecResult(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from ..system import kernel
 from ..system.files import read_json, write_json
 from ..version import VERSION
 from .desk import Desk
+from .doors import Doors
 from .identity import Identities
 from .ingest import Ingest
 from .journal import Journal
@@ -70,6 +71,8 @@ class Daemon:
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
         self.operations = Operations(self)
+        self.doors = Doors(self.registry, self.identities, self.refusals, self.operations.dispatch)
+        self.registry.doors = self.doors
         self.stopped = asyncio.Event()
 
     def _identity(self) -> Json:
@@ -96,6 +99,7 @@ class Daemon:
         self.desk.heard(session, event)
         self.ingest.heard(session, event)
         self.policies.heard(session, event)
+        self.doors.heard(session, event)
 
     async def _know(self) -> None:
         """Operators and journal before sessions: what a keeper tells first is written down already."""
@@ -132,6 +136,7 @@ class Daemon:
         os.unlink(self.home.socket)
         server.close()
         serving.cancel()
+        self.doors.close()
         self.policies.close()
         self.desk.close()
         self.screens.close()

@@ -39,7 +39,7 @@ class Caller:
         self, actor: Json, operators: Operators, session: Session | None = None, bound_by: tuple[str, ...] = ()
     ) -> None:
         self.actor, self.session, self.bound_by = actor, session, bound_by
-        self._operators = operators
+        self.operators = operators
 
     @property
     def operator(self) -> str:
@@ -59,7 +59,7 @@ class Caller:
 
     def may_in(self, verb: str, scope: Scope | None) -> bool:
         now = time.time()
-        return all(self._operators.allows(who, verb, scope, now) for who in (self.operator, *self.bound_by))
+        return all(self.operators.allows(who, verb, scope, now) for who in (self.operator, *self.bound_by))
 
     def require(self, verb: str, session: Session | None) -> None:
         """Raise unless it may; whoever serves the request journals the refusal."""
@@ -70,9 +70,9 @@ class Caller:
     def rights(self, session: Session) -> tuple[list[str], list[str], float | None]:
         """For a channel: verbs in force, the grants behind them, and when the first of those ends."""
         now, scope = time.time(), scope_of(session)
-        verbs, used, until = self._operators.rights(self.operator, scope, now)
+        verbs, used, until = self.operators.rights(self.operator, scope, now)
         for other in self.bound_by:
-            theirs, more, ends = self._operators.rights(other, scope, now)
+            theirs, more, ends = self.operators.rights(other, scope, now)
             verbs &= theirs
             used += more
             until = min((t for t in (until, ends) if t is not None), default=None)
@@ -88,7 +88,9 @@ class Identities:
     async def caller(self, peer: Peer) -> Caller:
         """The operator behind this connection; raises not_allowed where there is none to be found."""
         if not peer.resolved:
-            peer.inside = peer.door or await self._inside(peer)
+            peer.inside = await self._inside(peer)
+            if peer.door is not None and peer.inside is not peer.door:
+                raise refused(f"this socket is for programs inside {peer.door.name}", "use the host's own")
             peer.resolved = True
         session = peer.inside
         if session is None:

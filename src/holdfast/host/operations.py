@@ -59,14 +59,21 @@ class Operations(Looking, Channels, Lifetime, Asking, Acting, Commands, Operator
         op = str(request.get("op"))
         if op in ("identify", "prove"):
             return Reply({"ok": self._identify(request, peer) if op == "identify" else self._prove(request, peer)})
-        method = getattr(self, "op_" + op, None)
-        if method is None:
-            raise HoldfastError("usage", f"this host does not know {op[:40]!r}", "upgrade: hold down, then again")
+        for inner in ("isolation", "door"):  # what only a door may say
+            request.pop(inner, None)
         try:
             caller = await self.daemon.identities.caller(peer)
         except HoldfastError as e:
             self.daemon.refusals.note(op, actor=None, session=None, **unresolved(peer, e))
             raise
+        return await self.dispatch(request, caller)
+
+    async def dispatch(self, request: Json, caller: Caller) -> Reply:
+        """Admit a request of somebody who is identified, and carry it out."""
+        op = str(request.get("op"))
+        method = getattr(self, "op_" + op, None)
+        if method is None:
+            raise HoldfastError("usage", f"this host does not know {op[:40]!r}", "upgrade: hold down, then again")
         session: Session | None = None
         try:
             verb, on = admission.need(op)

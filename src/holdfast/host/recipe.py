@@ -129,6 +129,7 @@ def manifest(
         "created_at": now, "started_at": now, "started_by": actor["operator"],
         "acts_as": request.get("acts_as") or actor["operator"],
         "token": ids.new("", 26), "boot": boot, "why": request.get("why"), "recipe": request.get("recipe"),
+        "isolation": None, "door": request.get("door"),
     }  # fmt: skip
 
 

@@ -18,10 +18,14 @@ from ..model.home import Home
 from ..model.names import refused
 from ..system import cgroup
 from ..system.files import read_json, sync_file, write_json
-from . import recipe
+from . import isolate, recipe
 from .link import KeeperLink, dial
 from .session import Session, keeper_alive
 from .zygote import Zygote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .doors import Doors
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
@@ -37,6 +41,7 @@ class Registry:
         self.sessions: dict[str, Session] = {}
         self._by_request: dict[str, asyncio.Task[Session]] = {}
         self.operator: Json = {}
+        self.doors: Doors | None = None  # set by the daemon
         self._later = concurrent.futures.ThreadPoolExecutor(1, "cgroup")  # of its own: nobody's fsync waits behind it
 
     def find(self, wanted: str, visible: Callable[[Session], bool]) -> Session:
@@ -167,6 +172,8 @@ class Registry:
         manifest = recipe.manifest(
             request, session_id, self.names(), folder.links, actor, self.home.path, boot_id(), time.time()
         )
+        view = isolate.view_of(request, str(manifest["cwd"]), self.home)
+        manifest["isolation"] = view.as_dict() if view else None
         self._claim_name(str(manifest["name"]))
         os.makedirs(folder.links, mode=0o700)
         os.mkdir(folder.execs, 0o700)
@@ -210,6 +217,10 @@ class Registry:
         session.starting = True
         try:
             await self._last_keeper_gone(session)
+            if session.isolated:
+                await isolate.prepare(session, self.home)
+                if self.doors is not None:
+                    self.doors.open(session)
             write_json(session.folder.manifest, session.manifest, durable=False)
             # A crash of ours cannot lose the manifest any more; against a power cut it is synced while the keeper
             # starts, and whoever asked is answered only when both are done.
@@ -219,6 +230,10 @@ class Registry:
             await self._link(session, sock)
             await synced
             self._join_cgroup(session)
+        except BaseException:
+            if self.doors is not None:
+                self.doors.shut(session)
+            raise
         finally:
             session.starting = False
             session.touch()

@@ -72,20 +72,26 @@ class Server:
     """Accepts, checks the peer's uid, and runs one handler at a time for each connection."""
 
     def __init__(
-        self, sock: socket.socket, handle: Handler, foreign: Callable[[Peer], None], door: Session | None = None
-    ) -> None:
-        """`foreign` hears of peers of another uid; `door` is the session whose own socket this is, if it is one."""
+        self, sock: socket.socket, handle: Handler, foreign: Callable[[Peer], None], door: Session | None = None,
+        most: int = 0,
+    ) -> None:  # fmt: skip
+        """`foreign` hears of peers of another uid; `door` is the session whose own socket this is, if it is one;
+        `most` bounds the connections at once (the rest wait to be accepted)."""
         self._sock, self._handle, self._foreign, self._door = sock, handle, foreign, door
+        self._room = asyncio.Semaphore(most) if most else None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
+            if self._room is not None:
+                await self._room.acquire()
             try:
                 client, _ = await loop.sock_accept(self._sock)
             except OSError as e:
                 log.warning("cannot accept: %s", e)
                 await asyncio.sleep(0.1)  # out of descriptors: those waiting stay in the backlog
+                self._leave()
                 continue
             client.setblocking(False)
             task = loop.create_task(self._connection(client))
@@ -106,6 +112,11 @@ class Server:
                 await self._refuse(sock, HoldfastError("invalid", str(e), "send less"))
         finally:
             sock.close()
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._room is not None:
+            self._room.release()
 
     async def _converse(self, sock: socket.socket, peer: Peer) -> None:
         loop = asyncio.get_running_loop()

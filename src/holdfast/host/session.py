@@ -67,6 +67,10 @@ class Session:
         return str(self.manifest["kind"])
 
     @property
+    def isolated(self) -> bool:
+        return self.manifest.get("isolation") is not None
+
+    @property
     def hands(self) -> list[str]:
         """Operators other than the one it acts as who could type into this generation: it acts no wider than they."""
         kept = self.state_file.get("hands") or {}

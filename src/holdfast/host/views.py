@@ -43,6 +43,7 @@ def base(session: Session, host_id: str) -> Json:
         "activity": None, "command": m["command"], "cwd": m["cwd"], "pid": None,
         "created_at": rfc3339(m["created_at"]), "started_at": rfc3339(m["started_at"]),
         "started_by": m["started_by"], "acts_as": m["acts_as"],
+        "isolation": m.get("isolation"),
         "restart": m["restart"], "restart_at": rfc3339(pending) if pending and not session.live else None,
         "idle_ttl_s": m["idle_ttl_s"], "reap_at": rfc3339(session.state_file.get("reap_at")) if session.live else None,
         "exit": exit_view(session.exit), "output": None, "ports": [], "pty": None,

@@ -60,7 +60,7 @@ def status(keeper: Keeper) -> Json:
     return {
         "session": keeper.session,
         "generation": keeper.manifest["generation"],
-        "pid": keeper.program.pid,
+        "pid": keeper.main.pid,
         "exit": keeper.exit,
         "output": {"start": keeper.log.start, "end": keeper.log.end, "durable": keeper.log.durable},
         "dropped": keeper.log.dropped,

@@ -23,7 +23,7 @@ from ..model.home import SessionFolder
 from ..system import kernel, tree
 from ..system.files import read_json, write_json
 from ..wire import frames
-from . import holding
+from . import holding, wrapped
 from .channel import Channel
 from .ending import finish
 from .inbox import InputQueue
@@ -70,6 +70,7 @@ class Keeper:
         self.exit: Json | None = None
         self.blame: str | None = None  # the operator whose signal or stop came last
         self.stopping: Stopping | None = None
+        self.main = wrapped.Main(program.pid, isolated=bool(manifest.get("wrap")))
         self.input_at = self.output_at = time.time()
         self.tail = b""
         self.query: Json | None = None  # the newest, for a host that comes a moment after the program asked

@@ -187,12 +187,12 @@ def _signalled(keeper: Keeper, number: int, target: str) -> Json:
             os.killpg(group, number)
             return {"signalled": group, "target": "foreground"}
     if target == "tree":
-        hit = [pid for pid in keeper.own_tree() if send(pid, number)]
+        hit = [pid for pid in keeper.main.only(keeper.own_tree()) if send(pid, number)]
         return {"signalled": len(hit), "target": "tree"}
     if keeper.exit is not None:
         raise Refused("not_found", "the main program has ended", "signal the rest with --to tree")
-    send(keeper.program.pid, number)
-    return {"signalled": keeper.program.pid, "target": "main"}
+    send(keeper.main.pid, number)
+    return {"signalled": keeper.main.pid, "target": "main"}
 
 
 def _stop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
@@ -206,8 +206,8 @@ def _stop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json
     holding.note(keeper, "stop", actor, asked.text(request, "why"))
     keeper.blame = actor.operator
     now = time.monotonic()
-    keeper.stopping = Stopping(keeper.program.pid if keeper.exit is None else 0, grace_s, now)
-    keeper.stopping.begin(keeper.own_tree(), now)
+    keeper.stopping = Stopping(keeper.main.pid if keeper.exit is None else 0, grace_s, now)
+    keeper.stopping.begin(keeper.main.only(keeper.own_tree()), now)
     return {"stopping": True}
 
 

@@ -10,6 +10,8 @@ import signal
 import struct
 import termios
 
+from . import wrapped
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -101,7 +103,8 @@ def _child(manifest: Json, stdio: tuple[int, ...], terminal: bool, failed: int) 
     stage = "setup"
     try:
         os.setsid()
-        if terminal:
+        wrap = manifest.get("wrap")
+        if terminal and not wrap:  # a wrapped program takes the terminal itself
             fcntl.ioctl(stdio[0], termios.TIOCSCTTY, 0)
         for target, source in enumerate(stdio):
             os.dup2(source, target, inheritable=True)
@@ -114,8 +117,10 @@ def _child(manifest: Json, stdio: tuple[int, ...], terminal: bool, failed: int) 
                 pass  # the caller's limit is higher than ours may be: ours stays
         os.umask(int(manifest.get("umask", 0o022)))
         stage = "cwd"
-        os.chdir(os.fsencode(manifest["cwd"]))
+        os.chdir("/" if wrap else os.fsencode(manifest["cwd"]))
         stage = "exec"
+        if wrap:
+            wrapped.enter(wrap)
         argv = [os.fsencode(a) for a in manifest["command"]]
         env = {os.fsencode(k): os.fsencode(v) for k, v in manifest["env"].items()}
         _exec(argv, env)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 ENV = "HOLDFAST_HOME"
+ISOLATED = "HOLDFAST_ISOLATED"  # set inside an isolated session: the home there is a door, and nothing can be started
 
 
 def default_home(environ: dict[str, str], user_home: str) -> str:
@@ -120,6 +121,20 @@ class SessionFolder:
     @property
     def execs(self) -> str:
         return self._at("exec")
+
+    @property
+    def exchange(self) -> str:
+        """What exec shares with the shell of an isolated session: scripts and records, nothing to believe."""
+        return self._at("exchange")
+
+    @property
+    def door(self) -> str:
+        """The folder that an isolated program has in place of the home."""
+        return self._at("door")
+
+    @property
+    def door_socket(self) -> str:
+        return os.path.join(self.door, "host.sock")
 
     @property
     def links(self) -> str:

@@ -44,6 +44,10 @@ WHY_MAX = 1000  # characters of a reason or a note: a paragraph
 WORD_MAX = 128  # characters of an id, a name, a transport in a channel's HELLO
 LINGER_S = 2.0  # a finished keeper gives slow readers this long; then they read on from disk
 
+# Doors of isolated sessions: what is inside may be hostile
+DOOR_CONNECTIONS_MAX = 64  # at once; more wait in the socket's queue, and the host keeps its descriptors for others
+DOOR_CHILDREN_MAX = 16  # live sessions started through one door
+
 # Host
 SESSIONS_MAX = 2000  # live sessions of one host
 EXECS_KEPT = 200  # finished exec records kept per session

@@ -13,6 +13,9 @@
     restart = "on-failure"
     idle_ttl = "2h"
     pipes = false
+    isolate = true                           # see only the system and its own folder
+    read = ["~/.cache/pip"]                  # isolated, but may read these; `write` likewise
+    network = false
     limits = { pids = 500, memory = "1G" }
     wait_timeout = "60s"
 """
@@ -41,13 +44,13 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 class Recipe:
     """One session to start: the arguments of a run request, and how it stands to the others."""
 
-    __slots__ = ("after", "command", "cwd", "env", "idle_ttl", "memory", "name", "pids", "pipes", "restart", "size",
-                 "wait", "wait_s")  # fmt: skip
+    __slots__ = ("after", "command", "cwd", "env", "folder", "idle_ttl", "isolate", "memory", "name", "network", "pids",
+                 "pipes", "read", "restart", "size", "wait", "wait_s", "write")  # fmt: skip
 
     def __init__(self, name: str, folder: str) -> None:
         self.name = name
         self.command: list[str] | None = None
-        self.cwd = folder
+        self.cwd = self.folder = folder
         self.env: dict[str, str] = {}
         self.size: tuple[int, int] | None = None
         self.restart = "never"
@@ -58,6 +61,9 @@ class Recipe:
         self.after: list[str] = []
         self.wait: str | None = None
         self.wait_s = WAIT_S
+        self.isolate, self.network = False, True
+        self.read: list[str] = []
+        self.write: list[str] = []
 
     def request(self) -> dict[str, Any]:
         """What `start_request` takes."""
@@ -65,6 +71,7 @@ class Recipe:
             "command": self.command, "name": self.name, "cwd": self.cwd, "env": self.env, "pipes": self.pipes,
             "size": self.size, "restart": self.restart, "idle_ttl": self.idle_ttl, "acts_as": None,
             "pids_max": self.pids, "memory_max": self.memory,
+            "isolate": {"read": self.read, "write": self.write, "network": self.network} if self.isolate else None,
         }  # fmt: skip
 
 
@@ -148,6 +155,8 @@ def _recipe(name: str, table: dict[str, Any], folder: str) -> Recipe:
             _KEYS[key](recipe, value)
         except HoldfastError as e:
             raise invalid(f"{where}: {e.message}", e.hint) from None
+    if not recipe.isolate and (recipe.read or recipe.write or not recipe.network):
+        raise invalid(f"{FILE}: session.{name} says what an isolated program sees", "add isolate = true")
     return recipe
 
 
@@ -213,6 +222,28 @@ def _pipes(recipe: Recipe, value: object) -> None:
     recipe.pipes = _of(value, bool, "true or false")
 
 
+def _isolate(recipe: Recipe, value: object) -> None:
+    recipe.isolate = _of(value, bool, "true or false")
+
+
+def _network(recipe: Recipe, value: object) -> None:
+    recipe.network = _of(value, bool, "true or false")
+
+
+def _read(recipe: Recipe, value: object) -> None:
+    recipe.read = _paths(recipe, value)
+
+
+def _write(recipe: Recipe, value: object) -> None:
+    recipe.write = _paths(recipe, value)
+
+
+def _paths(recipe: Recipe, value: object) -> list[str]:
+    """Relative to the file, as `cwd` is."""
+    paths = [os.path.expanduser(path) for path in _words(value, "a list of paths")]
+    return [os.path.normpath(os.path.join(recipe.folder, path)) for path in paths]
+
+
 def _limits(recipe: Recipe, value: object) -> None:
     for key, limit in _of(value, dict, "a table with pids or memory").items():
         if key == "pids":
@@ -242,4 +273,5 @@ def _wait_timeout(recipe: Recipe, value: object) -> None:
 _KEYS: dict[str, Callable[[Recipe, Any], None]] = {
     "command": _command, "cwd": _cwd, "env": _env, "size": _size, "restart": _restart, "idle_ttl": _idle_ttl,
     "pipes": _pipes, "limits": _limits, "after": _after, "wait": _wait, "wait_timeout": _wait_timeout,
+    "isolate": _isolate, "read": _read, "write": _write, "network": _network,
 }  # fmt: skip

@@ -7,6 +7,8 @@ import fcntl
 import os
 
 _PR_SET_DUMPABLE, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 4, 15, 36
+_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}  # the call's number
+_JOIN_SESSION_KEYRING = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -23,6 +25,13 @@ def set_name(name: str) -> None:
 def set_undumpable() -> None:
     """No core of this process, by any way: a limit of 0 alone does not stop a core that is piped to a collector."""
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def leave_keyring() -> None:
+    """A session keyring of its own: kernel keys that were unlocked outside are not for what runs from here on."""
+    number = _KEYCTL.get(os.uname().machine)
+    if number is not None:
+        _libc.syscall(number, _JOIN_SESSION_KEYRING, None)
 
 
 def start_time(pid: int) -> int:

@@ -82,6 +82,23 @@ def descendants(root: int, stop_at: frozenset[int] = frozenset()) -> list[tuple[
     return [(s.pid, s.ppid, s.state, s.started) for s in latest.values()]
 
 
+def children(pid: int) -> list[int]:
+    """Its children now; none where it is gone."""
+    try:
+        return _children_of(pid) if _kernel_lists_children() else _ChildrenByScan()(pid)
+    except OSError:
+        return []
+
+
+def inner_pid(pid: int) -> int:
+    """The pid that the process itself sees: another one in a pid namespace of its own. 0 where it is gone."""
+    try:
+        _, found, rest = read_small(f"/proc/{pid}/status").partition(b"\nNSpid:")
+        return int(rest.split(b"\n", 1)[0].split()[-1]) if found else pid
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
 def members(root: int, roles: dict[int, int]) -> list[int]:
     """The pids below `root` that are its own: other roles of Holdfast (pid -> start time) end the walk."""
     return _own(descendants(root), roles)

@@ -44,7 +44,7 @@ def test_every_key_reaches_the_request() -> None:
     assert found["web"].request() == {
         "command": ["npm", "run", "dev"], "name": "web", "cwd": "/srv/app/frontend", "pipes": False,
         "env": {"PORT": "3000", "MODE": "dev"}, "size": (120, 40), "restart": "on-failure", "idle_ttl": "2h",
-        "acts_as": None, "pids_max": 500, "memory_max": 1 << 30,
+        "acts_as": None, "pids_max": 500, "memory_max": 1 << 30, "isolate": None,
     }  # fmt: skip
     assert (found["db"].wait, found["db"].wait_s) == ("port=5432", 120)
     assert (found["log"].pipes, found["log"].cwd) == (True, "/var/log")
@@ -115,3 +115,18 @@ def test_a_mistake_names_its_place_and_the_way_out(text: str, place: str, hint: 
 def test_the_file_is_looked_for_here_and_above() -> None:
     assert recipes.places("/srv/app") == ["/srv/app/holdfast.toml", "/srv/holdfast.toml", "/holdfast.toml"]
     assert recipes.places("/") == ["/holdfast.toml"]
+
+
+def test_an_isolated_session_names_what_it_sees_relative_to_the_file() -> None:
+    text = "[session.x]\ncwd = 'sub'\nisolate = true\nread = ['data', '/opt/models']\nwrite = ['out']\nnetwork = false"
+    request = recipes.parse(text, "/srv/app")["x"].request()
+    assert request["isolate"] == {"read": ["/srv/app/data", "/opt/models"], "write": ["/srv/app/out"], "network": False}
+
+
+@pytest.mark.parametrize("line", ["read = ['data']", "write = ['out']", "network = false"])
+def test_what_an_isolated_program_sees_is_said_only_of_an_isolated_one(line: str) -> None:
+    assert "isolate = true" in failure(f"[session.x]\n{line}").hint
+
+
+def test_isolation_is_true_or_false() -> None:
+    assert "session.x.isolate" in failure("[session.x]\nisolate = 'yes'").message

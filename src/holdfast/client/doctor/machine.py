@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import struct
 import subprocess
 import sys
 
+from ...model.errors import HoldfastError
 from ...model.findings import Finding, fail, ok, warn
+from ...system import bubblewrap
 from .guard import guarded
 
 _PYTHON_MIN = (3, 11)
@@ -19,14 +20,14 @@ _PTYS_SPARE_MIN = 16  # each session with a terminal takes one
 _LOAD_S = 30.0  # a cold disk; warm it takes a third of a second
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 _LOAD_HOST = "import sys; sys.path.insert(0, sys.argv[1]); import holdfast.host.daemon"
-_PROBE_S = 5.0  # bubblewrap sets up its namespaces in milliseconds; longer means it hangs
+_PROBE_S = 5.0  # the kernel answers at once; longer means that something in between swallowed it
 
 
 def findings() -> list[Finding]:
     checks = [
         ("python", python), ("modules", modules), ("terminal engine", engine), ("open files", open_files),
         ("processes", processes), ("terminals", ptys), ("ptrace", ptrace), ("process list", hidepid),
-        ("sockets", sock_diag), ("isolation", bubblewrap),
+        ("sockets", sock_diag), ("isolation", isolation),
     ]  # fmt: skip
     return [guarded(name, check) for name, check in checks]
 
@@ -178,21 +179,15 @@ def _no_sock_diag(why: str) -> Finding:
                 "ports and connections stay empty; allow netlink sock_diag (a seccomp profile?)")  # fmt: skip
 
 
-def bubblewrap() -> Finding:
-    path = shutil.which("bwrap")
-    if path is None:
-        return warn("isolation", "bubblewrap is not installed", "install it if you want hold run --isolate")
+def isolation() -> Finding:
+    """A whole isolated start, in folders of its own: the code and the options that sessions use."""
     try:
-        done = subprocess.run(
-            [path, "--ro-bind", "/", "/", "--unshare-pid", "--", "/bin/true"],
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_S, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as e:
-        return warn("isolation", f"bubblewrap does not run: {e}", "hold run --isolate will not work")
-    if done.returncode:
-        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        return warn("isolation", f"bubblewrap does not work here: {words[-1][:200] if words else done.returncode}",
-                    "hold run --isolate needs user namespaces")  # fmt: skip
+        path, complaint = bubblewrap.works_here()
+    except HoldfastError as e:
+        return warn("isolation", e.message, e.hint)
+    if complaint:
+        return warn("isolation", f"bubblewrap ({path}) does not work here: {complaint}",
+                    bubblewrap.advice(complaint, "hold run --isolate will not work"))  # fmt: skip
     return ok("isolation", f"bubblewrap works ({path})")
 
 

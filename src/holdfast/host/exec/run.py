@@ -15,11 +15,13 @@ from typing import Any
 from ...model import ids, limits
 from ...model.activity import SHELLS, Activity
 from ...model.errors import HoldfastError, invalid, not_found
+from ...model.isolation import EXCHANGE
 from ...system.files import read_json, write_new, write_new_json
+from ...system.tree import inner_pid
 from ..session import Session
 from ..waits import SAMPLE_FIRST_S, SAMPLE_MAX_S
 from .marks import MarkScanner
-from .record import parse_record
+from .record import read_record
 from .wrap import probe, wrap
 
 Json = dict[str, Any]
@@ -56,6 +58,15 @@ class Command:
     def path(self, suffix: str) -> str:
         return os.path.join(self.session.folder.execs, self.id + suffix)
 
+    def shared(self, suffix: str) -> str:
+        """A file that the shell reads or writes too: an isolated one has no more than these of our folder."""
+        folder = self.session.folder
+        return os.path.join(folder.exchange if self.session.isolated else folder.execs, self.id + suffix)
+
+    def seen(self, suffix: str) -> str:
+        """The same file's path, as the shell knows it."""
+        return os.path.join(EXCHANGE, self.id + suffix) if self.session.isolated else self.shared(suffix)
+
     def begin_record(self) -> None:
         """Intent before effect: a restart finds the command even if this is all that is left of it."""
         write_new_json(self.path(".json"), self.record)
@@ -79,9 +90,9 @@ class Command:
         self.end_record()
 
     def clean(self) -> None:
-        for suffix in (".json", ".sh", ".rec", ".probe", ".probe.rec"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self.path(suffix))
+        for path in (self.path(".json"), *map(self.shared, (".sh", ".rec", ".probe", ".probe.rec"))):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
 
 class Execs:
@@ -150,17 +161,18 @@ class Execs:
         assert session.link is not None
         token = os.urandom(16).hex()
         record = {
-            "exec_id": exec_id, "token": token, "shell": shell, "shell_pid": pid, "state": "running", "exit_code": None,
-            "from": session.link.end, "start": None, "end": None, "cwd": None, "prompt": None, "duration_ms": 0,
-            "started_at": time.time(), "operator": actor["operator"], "generation": session.manifest["generation"],
-            "source": source[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace"), "actor": actor,
+            "exec_id": exec_id, "token": token, "shell": shell, "shell_pid": inner_pid(pid), "state": "running",
+            "exit_code": None, "from": session.link.end, "start": None, "end": None, "cwd": None, "prompt": None,
+            "duration_ms": 0, "started_at": time.time(), "operator": actor["operator"],
+            "generation": session.manifest["generation"], "actor": actor,
+            "source": source[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace"),
         }  # fmt: skip
         command = Command(session, record)
         wrapped = wrap(
-            shell, token=token, source=source, script=command.path(".sh"), record=command.path(".rec"),
+            shell, token=token, source=source, script=command.seen(".sh"), record=command.seen(".rec"),
             env=_refreshed(session),
         )  # fmt: skip
-        write_new(command.path(".sh"), wrapped.script)
+        write_new(command.shared(".sh"), wrapped.script)
         command.begin_record()
         typed = await session.link.input(wrapped.typed, actor, hold=exec_id, what="exec", exec_id=exec_id, why=why)
         record["epoch"] = typed["epoch"]
@@ -257,12 +269,7 @@ class Execs:
                     return
 
     def _ended(self, command: Command, end: int) -> None:
-        path = command.path(".probe.rec") if command.probing else command.path(".rec")
-        try:
-            with open(path, "rb") as f:
-                found = parse_record(f.read())
-        except OSError:
-            found = None
+        found = read_record(command.shared(".probe.rec" if command.probing else ".rec"))
         code, cwd = (found.exit_code, os.fsdecode(found.cwd) if found.cwd else None) if found else (None, None)
         if not command.probing:
             command.finish("exited", code, end, cwd)
@@ -316,10 +323,10 @@ class Execs:
         wrapped = probe(
             shell,
             token=command.record["token"],
-            script=command.path(".probe"),
-            record=command.path(".probe.rec"),
+            script=command.seen(".probe"),
+            record=command.seen(".probe.rec"),
         )
-        write_new(command.path(".probe"), wrapped.script)
+        write_new(command.shared(".probe"), wrapped.script)
         assert session.link is not None
         # A record of an older host has no kind: the least of them takes nothing from anybody.
         actor = command.record.get("actor") or {"operator": command.record["operator"], "kind": "agent", "name": ""}

@@ -1,0 +1,73 @@
+"""A program inside bubblewrap: how it is started, and which processes around it are bubblewrap's own.
+
+    keeper ── bwrap ── bwrap, pid 1 inside ── the program, pid 2 inside ── …
+
+The outer one ends with the program's exit code as soon as the program does; the inner one stays until its namespace is
+empty. Signals are for the program: a TERM to the outer one would end it with the wrong status and leave the rest.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..system import kernel, tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+_PROGRAM = 2  # inside: pid 1 is bubblewrap's reaper, the first that it starts is the program
+
+
+def enter(wrap: Json) -> None:
+    """Become bubblewrap. Options go through a descriptor: arguments can be read by everybody, and they hold variables.
+
+    Its own environment is ours, not the session's: it runs outside, where nothing that a program inside asks for (a
+    library to preload, say) may have a say.
+    """
+    kernel.leave_keyring()
+    options = os.memfd_create("options", 0)
+    data = b"".join(os.fsencode(word) + b"\0" for word in wrap["options"])
+    while data:
+        data = data[os.write(options, data) :]
+    os.lseek(options, 0, os.SEEK_SET)
+    argv = [os.fsencode(wrap["path"]), b"--args", str(options).encode(), b"--", *map(os.fsencode, wrap["command"])]
+    os.execve(argv[0], argv, {os.fsencode(k): os.fsencode(v) for k, v in wrap["env"].items()})
+
+
+class Main:
+    """The main program: what the keeper started, or what bubblewrap made of it."""
+
+    __slots__ = ("_found", "_isolated", "_started")
+
+    def __init__(self, started: int, *, isolated: bool) -> None:
+        self._started, self._isolated = started, isolated
+        self._found = 0 if isolated else started
+
+    @property
+    def pid(self) -> int:
+        """The program's own; bubblewrap's for the moment before it is there."""
+        if not self._found:
+            self._found = _program(self._started)
+        return self._found or self._started
+
+    def only(self, members: list[int]) -> list[int]:
+        """Those of a tree that signals are for: bubblewrap's own two end when there is nothing left inside.
+
+        They are our child, and its child or (after its death) ours; whatever else is inside has one of its own kind
+        for a parent, or the inner one.
+        """
+        if not self._isolated or self.pid == self._started:
+            return members
+        around = {*tree.children(os.getpid()), *tree.children(self._started)}
+        return [pid for pid in members if pid not in around]
+
+
+def _program(outer: int) -> int:
+    for reaper in tree.children(outer):
+        for pid in tree.children(reaper):
+            if tree.inner_pid(pid) == _PROGRAM:
+                return pid
+    return 0

@@ -1,0 +1,51 @@
+"""Finding bubblewrap and trying it: what is said where it is missing or refuses."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.model import isolation
+from holdfast.model.errors import HoldfastError
+from holdfast.model.isolation import Place, View
+from holdfast.system import bubblewrap
+
+
+def test_a_machine_without_bubblewrap_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(bubblewrap, "_PATH", str(tmp_path))
+    with pytest.raises(HoldfastError) as caught:
+        bubblewrap.find()
+    assert "bubblewrap" in caught.value.message
+    assert "apt install bubblewrap" in caught.value.hint
+
+
+def test_a_whole_start_is_tried_here() -> None:
+    path, complaint = bubblewrap.works_here()
+    assert (os.path.basename(path), complaint) == ("bwrap", "")
+
+
+def test_a_folder_that_is_gone_is_bubblewrap_s_own_complaint(tmp_path: Path) -> None:
+    machine = bubblewrap.look()
+    place = Place(str(tmp_path / "home"), str(tmp_path / "gone"), str(tmp_path), "/nonexistent")
+    words = isolation.options(View(str(tmp_path)), machine, place, {})
+    assert "gone" in bubblewrap.probe(bubblewrap.find(), words, machine)
+
+
+def test_a_bubblewrap_that_may_not_make_namespaces_is_told_with_what_helps(tmp_path: Path) -> None:
+    fake = tmp_path / "bwrap"  # stands for a kernel that refuses, which this one does not
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    complaint = bubblewrap.probe(str(fake), [], bubblewrap.look())
+    assert "namespace" in complaint
+    assert "user namespaces" in bubblewrap.advice(complaint)
+
+
+def test_the_interpreter_and_our_package_are_among_what_is_shown() -> None:
+    machine = bubblewrap.look()
+    shown = (*isolation.SYSTEM, *machine.install)
+    for path in (os.path.realpath(sys.executable), os.path.realpath(bubblewrap.__file__)):
+        assert any(isolation.within(path, folder) for folder in shown)
