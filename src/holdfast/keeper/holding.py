@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 def note(keeper: Keeper, kind: str, actor: Actor | None, why: str = "", facts: Json | None = None, *,
          refusable: bool = False) -> None:  # fmt: skip
-    """One entry of the record, under the epoch and at the offset of this moment."""
+    """One entry of the record, under the epoch and at the offset of this moment; the last is `ended`."""
+    if keeper.ended:
+        return
     epoch, offset = keeper.controls.epoch, keeper.log.end
     keeper.record.note(kind, actor, epoch, offset, time.time(), why, facts or {}, refusable)
     announce(keeper)
@@ -153,10 +155,11 @@ def leave(keeper: Keeper, channel: Channel) -> None:
 
 
 def gone(keeper: Keeper, channel: Channel, why: str) -> None:
-    """A connection is over. When nobody ended it (`why`), a human keeps the controls for the grace time."""
+    """A connection is over. An attached human for whom nobody ended it (`why`) keeps the controls for the grace time."""
     holder = keeper.controls.holder
     if channel.key in keeper.controls.holds:
-        if keeper.controls.drop(channel.key) if why else keeper.controls.vanish(channel.key, time.monotonic()):
+        lost = channel.attach and not why
+        if keeper.controls.vanish(channel.key, time.monotonic()) if lost else keeper.controls.drop(channel.key):
             note(keeper, "release", holder, why or "its line was lost")
             tell(keeper)
     if channel.attach and channel.actor is not None:

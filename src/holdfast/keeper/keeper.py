@@ -75,7 +75,7 @@ class Keeper:
         self.query: Json | None = None  # the newest, for a host that comes a moment after the program asked
         self.query_at = 0.0
         self.next_key = 0
-        self.done = False
+        self.done = self.ended = False  # ended: the last entry of the record is written
         self._sync_due = self.until_due = 0.0
         self._syncing = self._write_blocked = False
         self.sync_read, self._sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
