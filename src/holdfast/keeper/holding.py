@@ -87,6 +87,9 @@ def dispossess(keeper: Keeper) -> int:
     """The holder loses the controls: its input that the program has not read is discarded, its channels are barred."""
     assert keeper.controls.holder is not None
     bar(keeper, keeper.controls.holder.operator, keeper.controls.epoch + 1)
+    # A command that lost the controls does not get them back by typing on, also not when they are free.
+    commands = [hold for hold in keeper.controls.holds if hold.startswith("exe_")]
+    keeper.lost_holds = (*keeper.lost_holds, *commands)[-limits.HOLDS_MAX :]
     flushed = keeper.input.recall()
     keeper.flush_input()  # whoever was not read because the queue was full is heard again, and refused
     return flushed
@@ -155,7 +158,7 @@ def leave(keeper: Keeper, channel: Channel) -> None:
 
 
 def gone(keeper: Keeper, channel: Channel, why: str) -> None:
-    """A connection is over. An attached human for whom nobody ended it (`why`) keeps the controls for the grace time."""
+    """A connection is over. An attached human keeps the controls for the grace time, unless we ended it (`why`)."""
     holder = keeper.controls.holder
     if channel.key in keeper.controls.holds:
         lost = channel.attach and not why

@@ -68,6 +68,7 @@ class Keeper:
         self.seqs: dict[str, int] = {}
         self.size: tuple[int, int] = tuple(manifest["size"])
         self.exit: Json | None = None
+        self.lost_holds: tuple[str, ...] = ()  # the newest commands that lost the controls
         self.blame: str | None = None  # the operator whose signal or stop came last
         self.stopping: Stopping | None = None
         self.input_at = self.output_at = time.time()

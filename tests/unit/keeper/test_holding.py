@@ -326,6 +326,18 @@ def test_only_the_host_ends_holds_it_named_reads_the_record_and_answers_queries(
         assert controls(bot)["holder"] is None
 
 
+def test_a_command_that_lost_the_controls_types_no_more_even_when_they_are_free(cat: OwnKeeper) -> None:
+    assert "ok" in send(cat, b"a\n", AGENT, hold="exe_1")
+    until(lambda: output(cat) == b"a\n")
+    with cat.line() as ada:
+        ada.act("take", force=True)
+        ada.act("release")
+    refused = send(cat, b"b\n", AGENT, hold="exe_1")["error"]
+    assert refused["code"] == "conflict"
+    assert "ok" in send(cat, b"c\n", AGENT, hold="exe_2")
+    until(lambda: output(cat) == b"a\nc\n")
+
+
 def test_an_agent_may_stop_what_nobody_holds_and_a_human_always(cat: OwnKeeper) -> None:
     with cat.line(attach=True) as ada, cat.line(AGENT) as bot:
         ada.type(b"a")

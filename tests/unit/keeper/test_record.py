@@ -131,7 +131,7 @@ def test_sends_execs_and_answers_say_what_they_were(cat: OwnKeeper) -> None:
     cat.host.act("input", data=data, what="send", why="it asked", **{"as": HUMAN})
     cat.host.act("input", data=data, what="answer", via="inbox", **{"as": HUMAN})
     cat.host.act("input", data=data, what="exec", hold="exe_1", **{"as": AGENT})
-    cat.host.act("input", data=data, what="exec", hold="exe_1", **{"as": AGENT})
+    cat.host.act("input", data=data, hold="exe_1", **{"as": AGENT})
     assert cat.host.act("input", data=data, what="else", **{"as": AGENT})["error"]["code"] == "invalid"
     send, answer, run = cat.entries()
     assert (send["what"], send["why"], send["via"]) == ("send", "it asked", "host")
