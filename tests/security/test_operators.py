@@ -18,7 +18,7 @@ from tests.support.home import HOLD, HomeForTests, until
 from tests.support.operators import INSIDE, acting_as, enrol, journal, refusals
 
 
-def refused_by(hold: HomeForTests, *words: str, **env: str) -> str:
+def refused_by(hold: HomeForTests, *words: str, **env: Any) -> str:
     """The message of a command that must be refused, exit 4, and be written down."""
     before = len(refusals(hold))
     done = hold(words[0], "--json", *words[1:], **env)
@@ -33,7 +33,7 @@ def refused_by(hold: HomeForTests, *words: str, **env: str) -> str:
 def test_other_operators_sessions_are_invisible_without_view(hold: HomeForTests) -> None:
     web = hold.run("sleep", "600", name="web")
     enrol(hold, "bot")
-    as_bot = {"HOLDFAST_OPERATOR": "bot"}
+    as_bot: dict[str, Any] = {"HOLDFAST_OPERATOR": "bot"}
     assert hold("ls", "-a", "--json", **as_bot).json == []
     assert hold("ports", "--json", **as_bot).json == []
     for command in (["status", "web"], ["logs", "web"], ["send", "web", "x"], ["stop", web.id], ["screen", web.id[:10]]):
@@ -59,7 +59,7 @@ def test_verbs_that_were_not_named_are_denied(hold: HomeForTests) -> None:
     hold.run("bash", name="web")
     hold.run("sleep", "600", name="db")
     enrol(hold, "eye", verbs=["view"], sessions=["web"])
-    as_eye = {"HOLDFAST_OPERATOR": "eye"}
+    as_eye: dict[str, Any] = {"HOLDFAST_OPERATOR": "eye"}
     assert hold("screen", "web", **as_eye).code == 0
     assert [s["name"] for s in hold("ls", "--json", **as_eye).json] == ["web"]
     for words in (["send", "web", "x"], ["exec", "web", "--", "true"], ["kill", "web"], ["stop", "web"], ["take", "web"],
