@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import sys
+from typing import Any
 
 from holdfast.model.home import Home
 from holdfast.wire import frames
@@ -24,25 +25,29 @@ _DEAF_FRAMES = 300
 
 def flood(line: KeeperLine, size: int) -> int:
     """Type until told to stop; how many bytes were accepted."""
-    stop: list[int] = []
-    wake_read, wake_write = os.pipe2(os.O_NONBLOCK)
-    signal.signal(signal.SIGTERM, lambda *_: (stop.append(1), os.write(wake_write, b"x")))
+    stop, wake = os.pipe2(os.O_NONBLOCK)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.set_wakeup_fd(wake)
+    stopping = False
     window = _WINDOW if size == 1 else 4
     decoder, sock = frames.Decoder(), line.sock
     sock.setblocking(False)
     sent = answered = accepted = 0
     out = bytearray()
-    while out or not stop or answered < sent:
-        while not stop and sent - answered < window and len(out) < 1 << 18:
+    while out or not stopping or answered < sent:
+        while not stopping and sent - answered < window and len(out) < 1 << 18:
             sent += 1
             out += frames.input_frame(sent, 0, BYTE * size)
-        readable, writable, _ = select.select([sock, wake_read], [sock] if out else [], [], 60)
+        readable, writable, _ = select.select([sock.fileno(), stop], [sock.fileno()] if out else [], [], 60)
+        if stop in readable:
+            os.read(stop, 64)
+            stopping = True
         if writable:
             try:
                 del out[: sock.send(out)]
             except BlockingIOError:
                 pass
-        if sock not in readable:
+        if sock.fileno() not in readable:
             continue
         data = sock.recv(65536)
         if not data:
@@ -54,10 +59,15 @@ def flood(line: KeeperLine, size: int) -> int:
             elif kind == frames.RESULT:
                 answered = max(answered, int(frames.parse_json(payload).get("seq") or 0))
             elif kind == frames.EVENT:
-                event = frames.parse_json(payload)
-                if event["event"] == "controls" and event["controls"]["holder"] != AGENT["operator"]:
-                    out += frames.message(frames.ACT, {"op": "seen", "epoch": event["controls"]["epoch"]})
+                out += knows(frames.parse_json(payload))
     return accepted
+
+
+def knows(event: dict[str, Any]) -> bytes:
+    """What it says when it hears that it does not hold the controls."""
+    if event["event"] != "controls" or event["controls"]["holder"] == AGENT["operator"]:
+        return b""
+    return frames.message(frames.ACT, {"op": "seen", "epoch": event["controls"]["epoch"]})
 
 
 def deaf(line: KeeperLine, size: int) -> None:
@@ -73,7 +83,7 @@ def main() -> None:
         if sys.argv[4:] == ["deaf"]:
             deaf(line, size)
         else:
-            print(flood(line, size))
+            sys.stdout.write(f"{flood(line, size)}\n")
 
 
 if __name__ == "__main__":

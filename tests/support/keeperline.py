@@ -16,7 +16,7 @@ from holdfast.wire.sockets import reachable
 class KeeperLine:
     """HELLO as an operator with all rights, then type, read, ask. Events that pass by are kept in `events`."""
 
-    def __init__(self, home: Home, session_id: str, sock: socket.socket | None = None, **hello: object) -> None:
+    def __init__(self, home: Home, session_id: str, sock: socket.socket | None = None, **hello: Any) -> None:
         folder = home.session(session_id)
         with open(folder.manifest, encoding="utf-8") as f:
             token = json.load(f)["token"]

@@ -18,9 +18,9 @@ from tests.support.home import wait_fd
 from tests.support.keeperline import KeeperLine
 
 _ENTRY = Path(holdfast.__file__).parent / "keeper" / "__main__.py"
-HUMAN = {"operator": "op_ada", "kind": "human", "name": "ada"}
-OTHER = {"operator": "op_bob", "kind": "human", "name": "bob"}
-AGENT = {"operator": "op_bot", "kind": "agent", "name": "bot"}
+HUMAN: dict[str, Any] = {"operator": "op_ada", "kind": "human", "name": "ada"}
+OTHER: dict[str, Any] = {"operator": "op_bob", "kind": "human", "name": "bob"}
+AGENT: dict[str, Any] = {"operator": "op_bot", "kind": "agent", "name": "bot"}
 
 
 class OwnKeeper:
@@ -53,7 +53,7 @@ class OwnKeeper:
         self.program = int(self.host.welcome["pid"])
         self._pidfd = os.pidfd_open(self.pid)
 
-    def line(self, who: dict[str, str] = HUMAN, **hello: object) -> KeeperLine:
+    def line(self, who: dict[str, str] = HUMAN, **hello: Any) -> KeeperLine:
         return KeeperLine(self.home, self.id, **{**who, **hello})
 
     def entries(self, after: int = 0, *, now: bool = True) -> list[dict[str, Any]]:

@@ -117,17 +117,22 @@ def test_an_acknowledgement_of_the_past_changes_nothing(tmp_path: Path) -> None:
     assert numbers(spool.after(3, 10)) == [4, 5]
 
 
+def fill(spool: Spool, *, spare: bool = False) -> None:
+    for _ in range(10_000):
+        try:
+            spool.append({"kind": "signal", "why": "x" * 8000}, spare=spare)
+        except OSError:
+            return
+    pytest.fail("it takes more than it should")
+
+
 def test_a_full_spool_takes_only_what_cannot_be_refused_until_it_is_acknowledged(tmp_path: Path) -> None:
     spool = Spool(str(tmp_path / "s"))
-    with pytest.raises(OSError, match="full"):
-        while True:
-            spool.append({"kind": "signal", "why": "x" * 8000})
+    fill(spool)
     assert spool.full
     assert os.path.getsize(tmp_path / "s") < SPOOL_BYTES_MAX + 16384
     spool.append({"kind": "preempt"}, spare=True)
-    with pytest.raises(OSError, match="full"):
-        while True:
-            spool.append({"kind": "detach", "why": "x" * 8000}, spare=True)
+    fill(spool, spare=True)
     spool.acknowledge(spool.last)
     assert not spool.full
     spool.append({"kind": "signal"})
@@ -148,7 +153,7 @@ def test_a_disk_that_takes_half_a_line_is_left_as_it_was(tmp_path: Path, monkeyp
     spool = filled(tmp_path / "s", 2)
     size = os.path.getsize(tmp_path / "s")
     real = os.write
-    monkeypatch.setattr(module.os, "write", lambda fd, data: real(fd, data[:10]))
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:10]))
     with pytest.raises(OSError, match="space") as refused:
         spool.append({"kind": "stop"})
     assert refused.value.errno == errno.ENOSPC
