@@ -461,6 +461,8 @@ class AsyncSession:
             try:
                 if goal is None and not follow:
                     goal = max(at, (await channel.welcome())["output"]["end"])
+                    if goal == at:
+                        return  # nothing yet: an empty range has no end to wait for
                 async for chunk in channel.read(at, goal):
                     yield chunk
                     at = chunk.end

@@ -458,6 +458,8 @@ class Session:
             try:
                 if goal is None and not follow:
                     goal = max(at, (channel.welcome())["output"]["end"])
+                    if goal == at:
+                        return  # nothing yet: an empty range has no end to wait for
                 for chunk in channel.read(at, goal):
                     yield chunk
                     at = chunk.end
