@@ -7,10 +7,12 @@ before its output (an end on record then means that the output is complete), an 
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
 import os
+import pathlib
 import re
 import stat
 import tarfile
@@ -25,13 +27,16 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 HEADER = "holdfast-backup.json"
+LEDGER, HEAD = "host.db", "journal.head"
 _HEADER_BYTES_MAX = 1 << 16  # a handful of short values
 _NAME_BYTES_MAX = 1024  # sessions/ses_…/exec/exe_….json is 60
 _COPY_BYTES = 1 << 20
 _PADDING_BYTES_MAX = 1 << 20  # tar fills its last block of 10 kB
 # What belongs to running processes, or to this machine's agents: a restored home has none of it.
 _LIVING = re.compile(
-    r"host\.(lock|log|sock)(\..*)?|running\.json|roles|keeper\.(lock|sock|json)|links/.*|.*\.tmp", re.DOTALL
+    r"host\.(lock|log|sock)(\..*)?|host\.db-(wal|shm|journal)|running\.json|roles|keeper\.(lock|sock|json)|links/.*"
+    r"|.*\.tmp",
+    re.DOTALL,
 )
 
 
@@ -52,7 +57,8 @@ def contents(home: str) -> Iterator[str]:
         folders[:] = sorted(f for f in folders if belongs(prefix + f))
         if prefix:
             yield inside
-        yield from (prefix + n for n in sorted(names) if belongs(prefix + n))
+        # A head that is older than the ledger is proof of a part of it; one that is newer would look like a cut.
+        yield from (prefix + n for n in sorted(names, key=lambda n: (n != HEAD, n)) if belongs(prefix + n))
 
 
 def write(home: str, target: IO[bytes], about: dict[str, Any]) -> dict[str, int]:
@@ -66,12 +72,31 @@ def write(home: str, target: IO[bytes], about: dict[str, Any]) -> dict[str, int]
         first = json.dumps({"holdfast_backup": FORMAT, **about}).encode()
         tar.addfile(_member(HEADER, tarfile.REGTYPE, len(first)), io.BytesIO(first))
         for relative in contents(home):
-            size = _add(tar, os.path.join(home, relative), relative)
+            path = os.path.join(home, relative)
+            size = _add_ledger(tar, path) if relative == LEDGER else _add(tar, path, relative)
             if size is not None:
                 counts["files"] += 1
                 counts["bytes"] += size
                 counts["sessions"] += bool(re.fullmatch(r"sessions/ses_[^/]+/manifest\.json", relative))
     return counts
+
+
+def _add_ledger(tar: tarfile.TarFile, path: str) -> int | None:
+    """The ledger as one commit left it, whatever is being written meanwhile; SQLite copies it page by page."""
+    import sqlite3
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, LEDGER)
+        try:
+            with (
+                contextlib.closing(sqlite3.connect(f"{pathlib.Path(path).as_uri()}?mode=ro", uri=True)) as source,
+                contextlib.closing(sqlite3.connect(copy)) as target,
+            ):
+                source.backup(target)
+        except sqlite3.Error as e:
+            raise HoldfastError("failed", f"cannot copy {path}: {e}", "hold doctor looks at it") from None
+        return _add(tar, copy, LEDGER)
 
 
 def _add(tar: tarfile.TarFile, path: str, relative: str) -> int | None:

@@ -42,7 +42,7 @@ def restore(source: IO[bytes], host: Host, *, force: bool, stamp: str) -> dict[s
             about = archive.unpack(source, staged, disk.f_bavail * disk.f_frsize - _SPARE_BYTES)
             about["sessions"] = _settle(Home(staged))
             about["moved_to"] = None
-            if _sessions(home):
+            if _sessions(home) or os.path.exists(home.ledger):  # keys and journal are never mixed with others
                 about["moved_to"] = _swap(staged, home, stamp)
             else:
                 _fill(staged, home)

@@ -8,6 +8,7 @@ import os
 from ..log import verify
 from ..model.errors import HoldfastError
 from ..model.findings import Finding, fail, ok, some, warn
+from ..model.journal import Verdict
 from ..system import cgroup_probe
 from . import views
 from .session import Session
@@ -31,10 +32,12 @@ async def check(daemon: Daemon, deep: bool) -> list[Finding]:
         judge_lost([(s.name, len(views.survivors_of(s))) for s in sessions if s.state == "lost"]),
         judge_descriptors(len(os.listdir("/proc/self/fd")), os.sysconf("SC_OPEN_MAX")),
         await asyncio.to_thread(cgroup_probe.finding),
+        judge_grants(daemon.operators.unsound, len(daemon.operators.grants)),
     ]
     if deep:
         checked = [(s.name, await asyncio.to_thread(verify.verify, s.folder.out)) for s in sessions]
         findings.append(verify.finding(checked))
+        findings.append(judge_journal(await daemon.journal.verify([])))
     return findings
 
 
@@ -83,6 +86,19 @@ def judge_lost(lost: list[tuple[str, int]]) -> Finding:
                     "hold stop SESSION ends them; hold restart SESSION starts it again")  # fmt: skip
     return warn("lost sessions", f"no keeper, and no record of the end: {some([n for n, _ in lost])}",
                 "hold logs SESSION still reads them; hold restart SESSION or hold rm SESSION")  # fmt: skip
+
+
+def judge_grants(unsound: list[str], sound: int) -> Finding:
+    if unsound:
+        return fail("grants", f"{len(unsound)} are not signed by their maker: {some(unsound)}",
+                    "they grant nothing; hold timeline shows which were given")  # fmt: skip
+    return ok("grants", f"{sound}, each signed by its maker")
+
+
+def judge_journal(verdict: Verdict) -> Finding:
+    if not verdict.ok:
+        return fail("journal's chain", f"entry {verdict.bad}: {verdict.reason}", "hold journal verify --head FILE")
+    return ok("journal's chain", f"{verdict.entries} entries, {verdict.heads} signed heads")
 
 
 def judge_descriptors(used: int, limit: int) -> Finding:

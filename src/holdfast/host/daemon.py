@@ -67,7 +67,7 @@ class Daemon:
         self.ingest = Ingest(self.journal)
         self.identities = Identities(home, self.registry, self.operators, lambda: self.zygote.pid)
         self.screens = Screens()
-        self.policies = Policies(self.registry, self.identity["operator"])
+        self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
         self.operations = Operations(self)
         self.stopped = asyncio.Event()

@@ -160,7 +160,7 @@ class KeeperLink(asyncio.Protocol):
             self._waiting.pop(number, None)
 
     async def input(self, data: bytes, actor: Json, hold: str | None = None, **about: object) -> Json:
-        """Type; `about` says what it is (send, exec, answer) and why.
+        """Type for an operator; `about` says what it is (send, exec, answer) and why.
 
         While the program does not take what was typed before, wait for room, for a while.
         """

@@ -48,8 +48,12 @@ class Operations(Looking, Channels, Lifetime, Asking, Acting, Commands, Operator
 
     def heard(self, session: Session, event: Json) -> None:
         self.execs.heard(session, event)
-        if event.get("event") in ("controls", "linked") and session.controls.get("holder"):
+        kind = event.get("event")
+        if kind in ("controls", "linked") and session.controls.get("holder"):
             session.touched_by(str(session.controls["holder"]))
+        elif kind == "gone" and not session.spools:
+            self.journal.note("ended", session=session.id, actor=None, generation=session.manifest["generation"],
+                              session_name=session.name, exit=session.exit, state=session.state)  # fmt: skip
 
     async def handle(self, request: Json, peer: Peer) -> Reply:
         op = str(request.get("op"))

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from ..model.errors import HoldfastError
+from .journal import Journal
 from .observe import net, proc
 from .registry import Registry
 from .session import Session
@@ -47,8 +48,8 @@ def idle_since(sample: Json, activity_kind: str, listening: bool, moved_at: floa
 class Policies:
     """Timers for the sessions that asked for them; with none, nothing runs."""
 
-    def __init__(self, registry: Registry, actor: Json) -> None:
-        self._registry, self._actor = registry, actor
+    def __init__(self, registry: Registry, actor: Json, journal: Journal) -> None:
+        self._registry, self._actor, self._journal = registry, actor, journal
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self.observe: Any = None  # set by the operations: (session) -> (sample, activity)
 
@@ -112,6 +113,7 @@ class Policies:
             await self._registry.restart(session, self._actor)
             self.watch(session)
             log.info("%s restarted as generation %s", session.name, session.manifest["generation"])
+            self._note("restart", session, command=session.manifest["command"][:8])
         except HoldfastError as e:
             log.warning("%s was not restarted: %s", session.name, e.line())
 
@@ -145,14 +147,21 @@ class Policies:
                 if not session.state_file.get("reap_at"):
                     session.remember(reap_at=since + ttl)
                     log.warning("%s is idle and will be reaped in %.0f s", session.name, since + ttl - now)
+                    self._note("policy", session, text=f"idle, to be ended in {since + ttl - now:.0f} s")
                     session.touch()
                 due = since + ttl
             else:
                 session.remember(reaped=True, reap_at=None)
                 log.warning("%s was idle for %.0f s and is reaped", session.name, now - since)
+                self._note("reap", session, idle_s=round(now - since, 1))
                 await session.link.act("stop", grace_s=_LEFTOVER_GRACE_S, **{"as": self._actor})
                 return
             await asyncio.sleep(max(0.05, due - time.time()))
+
+    def _note(self, kind: str, session: Session, **facts: Any) -> None:
+        """The host acts by itself: there is no operator to name."""
+        self._journal.note(kind, session=session.id, actor=None, generation=session.manifest["generation"],
+                           session_name=session.name, **facts)  # fmt: skip
 
     def close(self) -> None:
         for task in self._tasks.values():

@@ -94,6 +94,7 @@ class Registry:
         link = await KeeperLink.open(sock, self._hello(session))
         session.link = link
         session.learn(link.welcome.result())
+        session.spools = "spool" in link.welcome.result()
         self._on_event(session, {"event": "linked"})
         link.begin(lambda event: self._heard(session, event), lambda: self._gone(session, link))
 

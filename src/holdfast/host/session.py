@@ -38,6 +38,7 @@ class Session:
         self.busy_exec: str | None = None
         self.unresponsive = False
         self.starting = False
+        self.spools = False  # its keeper records what is done to it; the host notes that itself where it does not
         self._front = (0, 0, 0)  # foreground group, the offset before it came, the offset last looked at
 
     def in_front(self, group: int, end: int) -> int:
@@ -74,11 +75,6 @@ class Session:
     def touched_by(self, operator: str) -> None:
         if operator != self.manifest["acts_as"] and operator not in self.hands:
             self.remember(hands={"generation": self.manifest["generation"], "operators": [*self.hands, operator]})
-
-    @property
-    def spools(self) -> bool:
-        """Whether its keeper keeps a record of what is done to it; the host notes it itself where it does not."""
-        return self.link is not None and "spool" in self.link.welcome.result()
 
     @property
     def live(self) -> bool:

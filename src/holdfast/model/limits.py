@@ -78,7 +78,6 @@ GRANT_GLOBS_MAX = 32  # session patterns of one grant: each is matched in every 
 GRANT_DEPTH_MAX = 8  # links from the host's root grant: person, lead, agent, helper, with room
 
 # Journal
-WHY_MAX = 1000  # characters of a reason: a paragraph
 JOURNAL_TEXT_MAX = 4096  # characters kept of a command or a sent text; an exec's file has the rest
 REFUSAL_WINDOW_S = 10.0  # the same refusal again within this time is counted, not written again
 REFUSALS_TRACKED_MAX = 1000  # different refusals counted at a time; past it they share one entry

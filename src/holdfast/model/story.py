@@ -63,8 +63,9 @@ def _actor(value: object) -> str:
 
 
 def _start(e: Json) -> str:
-    again = f"started {_IT} again" if e["kind"] == "restart" else f"started {_IT}"
-    return f"{again} with {_quoted(' '.join(map(str, e.get('command') or [])))}"
+    again = " again" if e["kind"] == "restart" else ""
+    host = "the host " if e.get("operator") is None else ""
+    return f"{host}started {_IT}{again} with {_quoted(' '.join(map(str, e.get('command') or [])))}"
 
 
 def _send(e: Json) -> str:
@@ -135,5 +136,6 @@ _SENTENCES: dict[str, Callable[[Json], str]] = {
     "approve": lambda e: f"approved {e.get('ask') or 'it'}", "deny": lambda e: f"denied {e.get('ask') or 'it'}",
     "enrol": lambda e: f"enrolled {_actor(e.get('whom'))}", "grant": _grant, "revoke": _revoke, "refuse": _refuse,
     "rename": lambda e: f"renamed {e.get('before')} to {_IT}", "remove": lambda e: f"removed {_IT}",
-    "reap": lambda e: f"the host ended {_IT} for being idle", "policy": lambda e: f"the policy says: {e.get('text') or ''}",
+    "reap": lambda e: f"the host ended {_IT} for being idle",
+    "policy": lambda e: f"the policy says: {e.get('text') or ''}",
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...model.errors import HoldfastError
 from ...model.findings import Finding, warn
 from ..sync import Host
-from . import daemon, leftovers, machine, place, service
+from . import daemon, leftovers, machine, place, service, trust
 
 
 def examine(host: Host, *, deep: bool, now: float) -> list[Finding]:
@@ -18,7 +18,7 @@ def examine(host: Host, *, deep: bool, now: float) -> list[Finding]:
         findings += _asked(host, deep=deep)
     else:
         findings += leftovers.without_host(home, deep=deep)
-    findings += leftovers.findings(home)
+    findings += trust.findings(home) + leftovers.findings(home)
     return findings + service.findings(home, answer.about)
 
 
