@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.model.home import Home
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HomeForTests, read_all, until
+from tests.support.keeperline import KeeperLine
 
 SIZES = [(80, 24), (120, 40), (43, 17)]
 
@@ -138,6 +140,47 @@ def test_only_the_controller_sizes_the_terminal(hold: HomeForTests) -> None:
         first.type(b"\x1cd")
         assert first.wait() == 0
         until(lambda: s.status().controls.holder is None)
+
+
+def test_a_terminal_that_lost_the_controls_says_to_whom_and_types_again_once_they_are_free(hold: HomeForTests) -> None:
+    s = hold.run("cat")
+    with AttachedTerminal(hold, "attach", s.id) as terminal, KeeperLine(Home(str(hold.path)), s.id, name="eve") as eve:
+        terminal.type(b"mine\r")
+        terminal.until(lambda: terminal.screen.text().count("mine") == 2)
+        assert "ok" in eve.act("take", force=True)
+        terminal.type(b"lost\r")
+        terminal.until(lambda: b"eve (human) holds the controls since" in terminal.raw)
+        eve.type(b"hers\r")
+        terminal.until(lambda: terminal.screen.text().count("hers") == 2)
+        assert "ok" in eve.act("release")
+
+        def typed_again() -> bool:
+            terminal.type(b"again\r")
+            terminal.pump(0.2)
+            return "again" in terminal.screen.text()
+
+        terminal.until(typed_again)
+        assert "lost" not in terminal.screen.text()
+        assert b"lost" not in read_all(s)
+
+
+def test_a_killed_terminal_keeps_the_controls_for_a_while_and_its_user_gets_them_back(hold: HomeForTests) -> None:
+    s = hold.run("cat")
+    with AttachedTerminal(hold, "attach", s.id) as terminal:
+        terminal.type(b"mine\r")
+        terminal.shows("mine")
+        epoch = s.status().controls.epoch
+        terminal.kill(signal.SIGKILL)
+    until(lambda: s.status().attached_count == 0)
+    with KeeperLine(Home(str(hold.path)), s.id, name="eve") as eve:
+        assert eve.type(b"hers\r")["code"] == "conflict"
+        with AttachedTerminal(hold, "attach", s.id) as again:
+            again.type(b"back\r")
+            again.shows("back")
+            assert s.status().controls.epoch == epoch
+            again.type(b"\x1cd")
+            assert again.wait() == 0
+        assert eve.type(b"hers\r") == {}
 
 
 def test_an_attached_terminal_goes_on_typing_when_the_daemon_is_killed(hold: HomeForTests) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+from collections.abc import Callable
+from typing import Any
 
 from holdfast.model.home import Home
 from holdfast.wire import frames
@@ -11,42 +14,87 @@ from holdfast.wire.sockets import reachable
 
 
 class KeeperLine:
-    """HELLO as an operator with all rights, then type, read, ask."""
+    """HELLO as an operator with all rights, then type, read, ask. Events that pass by are kept in `events`."""
 
-    def __init__(self, home: Home, session_id: str, **hello: object) -> None:
+    def __init__(self, home: Home, session_id: str, sock: socket.socket | None = None, **hello: Any) -> None:
         folder = home.session(session_id)
         with open(folder.manifest, encoding="utf-8") as f:
             token = json.load(f)["token"]
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(20)
-        self.sock.connect(reachable(folder.keeper_socket)[0])
+        if sock is None:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            address, opened = reachable(folder.keeper_socket)
+            try:
+                sock.connect(address)
+            except OSError:
+                sock.close()
+                raise
+            finally:
+                if opened >= 0:
+                    os.close(opened)
+        self.sock = sock
+        self.sock.settimeout(60)
         self._decoder, self._frames, self._seq = frames.Decoder(), list[tuple[int, bytes]](), 0
+        self.events: list[dict[str, Any]] = []
         who = {"operator": "op_test", "kind": "human", "name": "test", "role": "operator", "via": "test"}
         rights = ["view", "type", "resize", "signal", "stop"]
-        self.sock.sendall(
-            frames.message(frames.HELLO, {"v": 1, "token": token, "rights": rights, **who, **hello})
-        )
-        self.welcome = frames.parse_json(self.next(frames.WELCOME))
+        try:
+            said = {"v": 1, "token": token, "rights": rights, **who, **hello}
+            self.sock.sendall(frames.message(frames.HELLO, said))
+            self.welcome = frames.parse_json(self.next(frames.WELCOME))
+        except BaseException:
+            self.sock.close()
+            raise
 
     def next(self, *kinds: int) -> bytes:
         """The payload of the next frame of one of these kinds."""
         while True:
             while self._frames:
                 kind, payload = self._frames.pop(0)
+                if kind == frames.EVENT:
+                    self.events.append(frames.parse_json(payload))
                 if kind in kinds:
                     return payload
             data = self.sock.recv(65536)
             assert data, "the keeper closed the line"
             self._frames += self._decoder.feed(data)
 
-    def type(self, data: bytes, epoch: int = 0) -> None:
+    def type(self, data: bytes, epoch: int = 0) -> dict[str, Any]:
+        """Type; {} when it was accepted, else the refusal."""
         self._seq += 1
         self.sock.sendall(frames.input_frame(self._seq, epoch, data))
-        self.next(frames.ACK, frames.RESULT)
+        while True:
+            payload = self.next(frames.ACK, frames.RESULT)
+            if payload[:1] != b"{":
+                return {}
+            answer = frames.parse_json(payload)
+            if "seq" in answer:
+                error: dict[str, Any] = answer["error"]
+                return error
 
-    def act(self, op: str, **request: object) -> dict[str, object]:
+    def act(self, op: str, **request: object) -> dict[str, Any]:
         self.sock.sendall(frames.message(frames.ACT, {"id": 99, "op": op, **request}))
-        return frames.parse_json(self.next(frames.RESULT))
+        while True:
+            answer = frames.parse_json(self.next(frames.RESULT))
+            if "id" in answer:
+                return answer
+
+    def event(self, accept: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+        """The first event that has passed or comes which is accepted; those before it are forgotten."""
+        while True:
+            while self.events:
+                event = self.events.pop(0)
+                if accept(event):
+                    return event
+            self.next(frames.EVENT)
+
+    def closed(self) -> bool:
+        """Whether the keeper ends this line."""
+        try:
+            while self.sock.recv(65536):
+                pass
+        except ConnectionError:
+            pass
+        return True
 
     def close(self) -> None:
         self.sock.close()

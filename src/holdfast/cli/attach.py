@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 1 << 16  # a larger buffer is mapped and unmapped at every read
 _TYPED_BYTES = 16384
+_TAKE, _DETACH, _SEEN = 1, 2, 3  # ids of what this client asks
 _FOLLOWED = ("SSH_AUTH_SOCK", "DISPLAY")  # what the session's stable links follow
 
 
@@ -121,7 +122,7 @@ class Attachment:
         if not self._read_only:
             self._resize()
             if self._take:
-                self._send(frames.message(frames.ACT, {"id": 1, "op": "take", "force": True}))
+                self._send(frames.message(frames.ACT, {"id": _TAKE, "op": "take", "force": True}))
         self._send(frames.read(self._at))
         return about  # type: ignore[no-any-return]
 
@@ -173,7 +174,7 @@ class Attachment:
             self._seq += 1
             self._send(frames.input_frame(self._seq, 0, data))
         if detach:
-            self._send(frames.message(frames.ACT, {"id": 2, "op": "release", "detach": True}))  # gone on purpose
+            self._send(frames.message(frames.ACT, {"id": _DETACH, "op": "release", "detach": True}))  # gone on purpose
             return f"[detached from {self.name}; it goes on: hold attach {self.name}]"
         return None
 
@@ -211,7 +212,7 @@ class Attachment:
             if self._read_only:
                 return
             if controls["holder"] != self._me:  # what is typed from here on is typed knowing that
-                self._send(frames.message(frames.ACT, {"id": 3, "op": "seen", "epoch": controls["epoch"]}))
+                self._send(frames.message(frames.ACT, {"id": _SEEN, "op": "seen", "epoch": controls["epoch"]}))
             elif event.get("from"):
                 self._handed(event)
             if controls["holder"] is not None:
@@ -228,6 +229,8 @@ class Attachment:
     def _refused(self, result: dict[str, Any]) -> None:
         """Typing was refused: say who holds the controls, once, where the user looks anyway: the bell and the title."""
         error = result.get("error")
+        if result.get("id") in (_DETACH, _SEEN):
+            return  # said for the keeper's sake; an older one does not know it
         if error and error["message"] != self._told:
             self._told = error["message"]
             text = f"{error['message']}; {error['hint'].replace('SESSION', self.name)}"

@@ -21,6 +21,7 @@ def finish(keeper: Keeper) -> None:
     """Everything is on disk before anybody is told; then the keeper is gone."""
     keeper.drain()
     holding.note(keeper, "ended", None, "", {"exit": keeper.exit})
+    keeper.ended = True
     keeper.log.close()
     write_json(keeper.folder.exit, {
         "exit": keeper.exit, "generation": keeper.manifest["generation"], "ended": True,

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 def note(keeper: Keeper, kind: str, actor: Actor | None, why: str = "", facts: Json | None = None, *,
          refusable: bool = False) -> None:  # fmt: skip
-    """One entry of the record, under the epoch and at the offset of this moment."""
+    """One entry of the record, under the epoch and at the offset of this moment; the last is `ended`."""
+    if keeper.ended:
+        return
     epoch, offset = keeper.controls.epoch, keeper.log.end
     keeper.record.note(kind, actor, epoch, offset, time.time(), why, facts or {}, refusable)
     announce(keeper)
@@ -85,6 +87,9 @@ def dispossess(keeper: Keeper) -> int:
     """The holder loses the controls: its input that the program has not read is discarded, its channels are barred."""
     assert keeper.controls.holder is not None
     bar(keeper, keeper.controls.holder.operator, keeper.controls.epoch + 1)
+    # A command that lost the controls does not get them back by typing on, also not when they are free.
+    commands = [hold for hold in keeper.controls.holds if hold.startswith("exe_")]
+    keeper.lost_holds = (*keeper.lost_holds, *commands)[-limits.HOLDS_MAX :]
     flushed = keeper.input.recall()
     keeper.flush_input()  # whoever was not read because the queue was full is heard again, and refused
     return flushed
@@ -153,10 +158,11 @@ def leave(keeper: Keeper, channel: Channel) -> None:
 
 
 def gone(keeper: Keeper, channel: Channel, why: str) -> None:
-    """A connection is over. When nobody ended it (`why`), a human keeps the controls for the grace time."""
+    """A connection is over. An attached human keeps the controls for the grace time, unless we ended it (`why`)."""
     holder = keeper.controls.holder
     if channel.key in keeper.controls.holds:
-        if keeper.controls.drop(channel.key) if why else keeper.controls.vanish(channel.key, time.monotonic()):
+        lost = channel.attach and not why
+        if keeper.controls.vanish(channel.key, time.monotonic()) if lost else keeper.controls.drop(channel.key):
             note(keeper, "release", holder, why or "its line was lost")
             tell(keeper)
     if channel.attach and channel.actor is not None:

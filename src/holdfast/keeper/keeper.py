@@ -68,6 +68,7 @@ class Keeper:
         self.seqs: dict[str, int] = {}
         self.size: tuple[int, int] = tuple(manifest["size"])
         self.exit: Json | None = None
+        self.lost_holds: tuple[str, ...] = ()  # the newest commands that lost the controls
         self.blame: str | None = None  # the operator whose signal or stop came last
         self.stopping: Stopping | None = None
         self.input_at = self.output_at = time.time()
@@ -75,7 +76,7 @@ class Keeper:
         self.query: Json | None = None  # the newest, for a host that comes a moment after the program asked
         self.query_at = 0.0
         self.next_key = 0
-        self.done = False
+        self.done = self.ended = False  # ended: the last entry of the record is written
         self._sync_due = self.until_due = 0.0
         self._syncing = self._write_blocked = False
         self.sync_read, self._sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)

@@ -89,19 +89,22 @@ def _sample(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Js
 
 def _input(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     data = base64.b64decode(request["data"], validate=True)
-    what, exec_id = asked.word(request, "what", "send"), asked.word(request, "exec_id")
+    hold = asked.word(request, "hold") if channel.host else ""
+    what, exec_id = asked.word(request, "what", "exec" if hold else "send"), asked.word(request, "exec_id")
     if what not in _WHATS:
         raise asked.invalid(f"what is one of {', '.join(_WHATS)}")
     if len(data) > limits.INPUT_BYTES_MAX:
         raise Refused("invalid", f"an input of more than {limits.INPUT_BYTES_MAX} bytes", "send it in pieces")
     epoch, why = asked.whole(request, "epoch"), asked.text(request, "why")
     via = asked.word(request, "via") or channel.via
-    hold = asked.word(request, "hold") if channel.host else ""
     try:
         keeper.input.room(len(data))
     except Refused:
         channel.paused = channel.host  # it hears when there is room
         raise
+
+    if hold and hold in keeper.lost_holds:
+        raise Refused("conflict", f"{hold} lost the controls; {keeper.controls.who()}", "take them: hold take SESSION")
 
     def put() -> None:
         acts.put(keeper, actor, data, via, what, exec_id or hold, why)
