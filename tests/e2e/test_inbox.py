@@ -155,7 +155,7 @@ def test_a_shell_at_its_prompt_waits_for_nobody(hold: HomeForTests) -> None:
 def test_a_human_answers_what_an_agent_left_waiting_and_the_controls_are_free_after_it(hold: HomeForTests) -> None:
     s = hold.run("python3", "-c", ASK_NAME, name="ask")
     item = item_of(hold, s, "input")
-    agent = {"operator": "op_agent", "kind": "agent", "name": "bot"}
+    agent: dict[str, Any] = {"operator": "op_agent", "kind": "agent", "name": "bot"}
     with KeeperLine(Home(str(hold.path)), s.id, **agent, attach=True) as line:
         line.act("take")
         assert until(lambda: s.status().controls.holder) == "op_agent"
@@ -167,7 +167,7 @@ def test_a_human_answers_what_an_agent_left_waiting_and_the_controls_are_free_af
 def test_what_another_human_holds_is_not_typed_into(hold: HomeForTests) -> None:
     s = hold.run("python3", "-c", ASK_NAME, name="ask")
     item = item_of(hold, s, "input")
-    human = {"operator": "op_other", "kind": "human", "name": "eve"}
+    human: dict[str, Any] = {"operator": "op_other", "kind": "human", "name": "eve"}
     with KeeperLine(Home(str(hold.path)), s.id, **human, attach=True) as line:
         line.act("take")
         assert until(lambda: s.status().controls.holder) == "op_other"
