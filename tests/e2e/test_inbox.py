@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.server
 import json
 import subprocess
@@ -131,6 +132,26 @@ def test_an_item_and_its_id_survive_the_daemon(hold: HomeForTests) -> None:
     shows(s, "hello ada")
     hold.kill_daemon()
     assert hold("answer", item["id"], "bob").code == 5
+
+
+def test_an_answer_that_was_typed_by_a_host_that_died_is_an_answer(hold: HomeForTests) -> None:
+    """As if it had died between the keeper's yes and its own record."""
+    s = hold.run("python3", "-c", ASK_NAME, name="ask")
+    item = item_of(hold, s, "input")
+    me = hold.host.call("ping")["operator"]
+    status = s.status()
+    hold.kill_daemon()
+    with KeeperLine(Home(str(hold.path)), s.id, role="host") as line:
+        facts: Any = line.act("status")["ok"]
+        expect = {"input_at": facts["input_at"], "end": status.output.end, "echo": True}
+        data = base64.b64encode(b"ada\r").decode()
+        typed = line.act("answer", data=data, expect=expect, exec_id=item["id"], **{"as": me})
+        assert "ok" in typed
+    shows(s, "hello ada")
+    found = hold.host.asked(item["id"])
+    assert (found.state, (found.answered_by or {})["operator"]) == ("answered", me["operator"])
+    again = hold("answer", item["id"], "bob")
+    assert (again.code, me["name"] in again.err) == (5, True)
 
 
 def test_a_session_that_ends_takes_its_item_along(hold: HomeForTests) -> None:

@@ -173,12 +173,15 @@ class Asking(Acting):
                 expect["echo"] = sample["facts"]["tty"]["echo"]
             await session.link.act(
                 "answer", data=base64.b64encode(data + b"\r").decode(), expect=expect, force=self._is_person(caller),
-                why=why_of(request), **{"as": caller.actor},
+                why=why_of(request), exec_id=open_item["id"], **{"as": caller.actor},
             )  # fmt: skip
 
         try:
             return await self._end_ask(item, "answer", request, caller, effect=effect)
-        except HoldfastError:
+        except HoldfastError as e:
+            by = await self.desk.landed(item) if e.code == "conflict" else None
+            if by is not None and by["operator"] == caller.operator and item["id"] in self.desk.inbox.entries:
+                return await self._end_ask(item, "answer", request, caller)  # it was typed; only the reply was lost
             await self.desk.watch.look([session])  # what is no longer true leaves the inbox now
             raise
 
