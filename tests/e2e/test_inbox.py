@@ -404,3 +404,25 @@ def test_a_broken_configuration_is_logged_and_stops_nothing(hold: HomeForTests) 
     assert hold("answer", item["id"], "ada").code == 0
     shows(s, "hello ada")
     assert "config.toml is not TOML" in (hold.path / "host.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("op", "request_"),
+    [
+        ("answer", {"data": "***"}),
+        ("answer", {}),
+        ("answer", {"data": "eA==", "approve": True}),
+        ("asked", {"timeout": "soon"}),
+        ("asked", {"timeout": -1}),
+        ("inbox", {"follow": True, "after": "x"}),
+        ("inbox", {"follow": True, "after": True}),
+        ("ask", {"text": None}),
+        ("ask", {"text": "x", "ask": "ask_short"}),
+        ("ask", {"text": "x", "options": {"a": 1}}),
+    ],
+)
+def test_a_malformed_request_is_an_answer_not_an_accident(hold: HomeForTests, op: str, request_: dict[str, Any]) -> None:
+    item = hold.host.ask("Which?")
+    with pytest.raises(HoldfastError) as e:
+        hold.host.call(op, **{**({} if op == "ask" else {"ask": item.id}), **request_})
+    assert e.value.code == "invalid"

@@ -40,7 +40,7 @@ class Desk:
         self.settings = SettingsFile(daemon.home, self._configured)
         self.inbox = Inbox(daemon.ledger, self._changed)
         self.gate = Gate(self.inbox, self.settings.current, lambda: daemon.stopped.is_set())  # noqa: PLW0108  (not there yet)
-        self.watch = Watch(self.inbox, self._live, lambda: daemon.operations._forest(), self._observe)  # noqa: PLW0108
+        self.watch = Watch(self.inbox, self._terminals, lambda: daemon.operations._forest(), self._observe)  # noqa: PLW0108
         self.notifier = Notifier()
         self._tasks: set[asyncio.Task[None]] = set()
         self._changes = -1
@@ -107,6 +107,10 @@ class Desk:
 
     def _live(self) -> list[Session]:
         return [s for s in self._daemon.registry.sessions.values() if s.link is not None]
+
+    def _terminals(self) -> list[Session]:
+        """Those that can be seen to wait: on pipes that is not visible."""
+        return [s for s in self._live() if s.kind == "terminal"]
 
     async def _observe(self, session: Session, members: list[int] | None) -> tuple[Json, Activity]:
         return await views.observe(session, self._daemon.screens, members=members)

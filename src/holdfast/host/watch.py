@@ -24,7 +24,7 @@ Observe = Callable[[Session, list[int] | None], Awaitable[tuple[Json, Activity]]
 log = logging.getLogger("holdfast.host")
 
 _KINDS = {"waiting_for_input": "input", "waiting_for_secret": "secret"}
-_BLOCKED = (*_KINDS, "at_prompt")  # nothing changes until somebody types
+_BLOCKED = (*_KINDS, "at_prompt", "exited")  # nothing changes until bytes move
 _AT_ONCE = 32  # keepers asked in parallel, as by `ls`
 
 
