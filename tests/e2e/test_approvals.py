@@ -279,7 +279,8 @@ def test_an_agent_asks_and_gets_its_answer_and_sees_nobody_elses(hold: HomeForTe
 def test_an_agent_answers_a_prompt_where_it_may_type(hold: HomeForTests, bot: Bot) -> None:
     s = hold.run("python3", "-c", "print('hello', input('name? ')); input()", name="ask")
     item = approval(hold, "input")
-    assert bot("answer", item["id"], "bot").code == 0
+    answered = bot("answer", item["id"], "bot")
+    assert answered.code == 0, answered.err
     s.wait(text="hello bot", timeout=30)
     assert hold("operator", "add", "viewer", "--kind", "agent", "--grant", "view").code == 0
     item = approval(hold, "input")

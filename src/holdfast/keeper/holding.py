@@ -65,7 +65,7 @@ def have(keeper: Keeper, actor: Actor, reason: str, lasts: float, *, force: bool
 def grant(keeper: Keeper, actor: Actor, reason: str, lasts: float) -> int:
     """A new epoch for `actor`, durable before it is granted; what the old holder's input came to, discarded."""
     reserve_epoch(keeper)
-    flushed = dispossess(keeper) if keeper.controls.holder is not None else 0
+    flushed = dispossess(keeper, keeper.controls.epoch + 1) if keeper.controls.holder is not None else 0
     keeper.controls.grant(actor, reason, lasts, time.monotonic(), time.time())
     return flushed
 
@@ -83,10 +83,10 @@ def reserve_epoch(keeper: Keeper) -> None:
         keeper.epoch_ceiling = ceiling
 
 
-def dispossess(keeper: Keeper) -> int:
-    """The holder loses the controls: its input that the program has not read is discarded, its channels are barred."""
+def dispossess(keeper: Keeper, epoch: int) -> int:
+    """The holder loses the controls at `epoch`: its unread input is discarded, its channels are barred."""
     assert keeper.controls.holder is not None
-    bar(keeper, keeper.controls.holder.operator, keeper.controls.epoch + 1)
+    bar(keeper, keeper.controls.holder.operator, epoch)
     # A command that lost the controls does not get them back by typing on, also not when they are free.
     commands = [hold for hold in keeper.controls.holds if hold.startswith("exe_")]
     keeper.lost_holds = (*keeper.lost_holds, *commands)[-limits.HOLDS_MAX :]
@@ -190,7 +190,7 @@ def revoke(keeper: Keeper, operator: str, grant_id: str) -> Json:
     holder = keeper.controls.holder
     freed = holder is not None and holder.operator == operator
     if freed:
-        flushed += dispossess(keeper)
+        flushed += dispossess(keeper, keeper.controls.epoch)
         note(keeper, "release", holder, "revoked")
         keeper.controls.free()
         tell(keeper, flushed)
@@ -209,7 +209,7 @@ def end(keeper: Keeper, channel: Channel, reason: str) -> int:
     """End a channel whose rights are over, and say why. What was discarded if it held the controls, else -1."""
     count = -1
     if channel.key in keeper.controls.holds and len(keeper.controls.holds) == 1:
-        count = dispossess(keeper)
+        count = dispossess(keeper, keeper.controls.epoch)
     keeper.send(channel, frames.message(frames.EVENT, {"event": "closed", "reason": reason}))
     keeper.drop(channel, reason)
     return count

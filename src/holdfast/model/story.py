@@ -45,6 +45,8 @@ def sentence(entry: Json, *, names: bool) -> str:
     where = f" in {session}" if session and _IT not in words else ""
     words = words.replace(_IT, session or "it")
     why = f": {_quoted(entry['why'])}" if entry.get("why") else ""
+    if entry.get("reason"):  # of a refusal: the host's own words
+        why = f": {entry['reason']}"
     if words.startswith("the ") or entry.get("operator") is None:
         who = ""
     return f"{who} {words}{where}{why}".strip()
@@ -110,7 +112,7 @@ def _revoke(e: Json) -> str:
 def _refuse(e: Json) -> str:
     more = f" ({e['repeated']} times more)" if e.get("repeated") else ""
     what = f"was refused {e.get('op')}" if e.get("operator") else f"refused {e.get('op')} of an unknown caller"
-    return f"{what}{more}: {e.get('reason') or 'see above'}"
+    return f"{what}{more}"
 
 
 def _attach(e: Json) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
 from ..model.errors import HoldfastError
@@ -32,13 +33,20 @@ def sign(seed: bytes, message: bytes) -> bytes:
     return Ed25519PrivateKey.from_private_bytes(seed).sign(message)
 
 
+@functools.lru_cache(maxsize=1024)  # as many as there can be operators
+def _public(key: str) -> Any:
+    """Made once: reading a key costs as much as a check does."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    return Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
+
+
 def signed(public: str, signature: str, message: bytes) -> bool:
     """Whether the hex signature of a message is the hex key's; false for whatever is not even a key."""
     from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), message)
+        _public(public).verify(bytes.fromhex(signature), message)
     except (InvalidSignature, ValueError):
         return False
     return True
