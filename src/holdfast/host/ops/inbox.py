@@ -11,7 +11,7 @@ from ...model import asks
 from ...model.errors import HoldfastError, invalid, not_found
 from ...model.limits import CANONICAL_LINE_MAX
 from ...model.names import refused
-from .. import inbox, views
+from .. import inbox, views, watch
 from ..watch import about
 from .acting import Acting
 from .base import why_of
@@ -163,8 +163,9 @@ class Asking(Acting):
         session.touched_by(caller.operator)
 
         async def effect(open_item: Json) -> None:
-            sample, _ = await views.observe(session, self.screens, quick=True)
-            if not asks.same_prompt(open_item, sample) or session.link is None:
+            sample, activity = await views.observe(session, self.screens)
+            same = asks.same_prompt(open_item, sample) and watch.KINDS.get(activity.kind) == open_item["kind"]
+            if not same or session.link is None:
                 raise HoldfastError("conflict", "the prompt that this answers is gone", "hold inbox shows what is open")
             expect = {
                 "input_at": open_item["input_at"], "end": open_item["offset"], "echo": open_item["kind"] != "secret",
