@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.server
 import json
 import subprocess
@@ -133,6 +134,26 @@ def test_an_item_and_its_id_survive_the_daemon(hold: HomeForTests) -> None:
     assert hold("answer", item["id"], "bob").code == 5
 
 
+def test_an_answer_that_was_typed_by_a_host_that_died_is_an_answer(hold: HomeForTests) -> None:
+    """As if it had died between the keeper's yes and its own record."""
+    s = hold.run("python3", "-c", ASK_NAME, name="ask")
+    item = item_of(hold, s, "input")
+    me = hold.host.call("ping")["operator"]
+    status = s.status()
+    hold.kill_daemon()
+    with KeeperLine(Home(str(hold.path)), s.id, role="host") as line:
+        facts: Any = line.act("status")["ok"]
+        expect = {"input_at": facts["input_at"], "end": status.output.end, "echo": True}
+        data = base64.b64encode(b"ada\r").decode()
+        typed = line.act("answer", data=data, expect=expect, exec_id=item["id"], **{"as": me})
+        assert "ok" in typed
+    shows(s, "hello ada")
+    found = hold.host.asked(item["id"])
+    assert (found.state, (found.answered_by or {})["operator"]) == ("answered", me["operator"])
+    again = hold("answer", item["id"], "bob")
+    assert (again.code, me["name"] in again.err) == (5, True)
+
+
 def test_a_session_that_ends_takes_its_item_along(hold: HomeForTests) -> None:
     s = hold.run("python3", "-c", ASK_NAME, name="ask")
     item = item_of(hold, s, "input")
@@ -155,7 +176,7 @@ def test_a_shell_at_its_prompt_waits_for_nobody(hold: HomeForTests) -> None:
 def test_a_human_answers_what_an_agent_left_waiting_and_the_controls_are_free_after_it(hold: HomeForTests) -> None:
     s = hold.run("python3", "-c", ASK_NAME, name="ask")
     item = item_of(hold, s, "input")
-    agent = {"operator": "op_agent", "kind": "agent", "name": "bot"}
+    agent: dict[str, Any] = {"operator": "op_agent", "kind": "agent", "name": "bot"}
     with KeeperLine(Home(str(hold.path)), s.id, **agent, attach=True) as line:
         line.act("take")
         assert until(lambda: s.status().controls.holder) == "op_agent"
@@ -167,7 +188,7 @@ def test_a_human_answers_what_an_agent_left_waiting_and_the_controls_are_free_af
 def test_what_another_human_holds_is_not_typed_into(hold: HomeForTests) -> None:
     s = hold.run("python3", "-c", ASK_NAME, name="ask")
     item = item_of(hold, s, "input")
-    human = {"operator": "op_other", "kind": "human", "name": "eve"}
+    human: dict[str, Any] = {"operator": "op_other", "kind": "human", "name": "eve"}
     with KeeperLine(Home(str(hold.path)), s.id, **human, attach=True) as line:
         line.act("take")
         assert until(lambda: s.status().controls.holder) == "op_other"
@@ -383,3 +404,25 @@ def test_a_broken_configuration_is_logged_and_stops_nothing(hold: HomeForTests) 
     assert hold("answer", item["id"], "ada").code == 0
     shows(s, "hello ada")
     assert "config.toml is not TOML" in (hold.path / "host.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("op", "request_"),
+    [
+        ("answer", {"data": "***"}),
+        ("answer", {}),
+        ("answer", {"data": "eA==", "approve": True}),
+        ("asked", {"timeout": "soon"}),
+        ("asked", {"timeout": -1}),
+        ("inbox", {"follow": True, "after": "x"}),
+        ("inbox", {"follow": True, "after": True}),
+        ("ask", {"text": None}),
+        ("ask", {"text": "x", "ask": "ask_short"}),
+        ("ask", {"text": "x", "options": {"a": 1}}),
+    ],
+)
+def test_a_malformed_request_is_an_answer_not_an_accident(hold: HomeForTests, op: str, request_: dict[str, Any]) -> None:
+    item = hold.host.ask("Which?")
+    with pytest.raises(HoldfastError) as e:
+        hold.host.call(op, **{**({} if op == "ask" else {"ask": item.id}), **request_})
+    assert e.value.code == "invalid"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
+_BEGINS_S = 0.02  # a typed command has begun within a moment; this is only waited for behind a new daemon
 _OUTPUT_MAX = 1 << 20  # with --json; a document is read whole, a stream is not
 
 
@@ -84,9 +85,7 @@ def _stream(host: Host, args: argparse.Namespace, words: list[str]) -> int:
 
     began = time.monotonic()
     exec_id = ids.new("exe_")
-    started = host.call(
-        "exec", session=args.session, words=words, exec_id=exec_id, start_only=True, why=args.why
-    )
+    started = _started(host, args, words, exec_id)
     left = None if args.timeout is None else max(0.0, args.timeout - (time.monotonic() - began))
     try:
         result = follow(host, args.session, started, left, raw=args.raw or sys.stdout.isatty())
@@ -95,6 +94,31 @@ def _stream(host: Host, args: argparse.Namespace, words: list[str]) -> int:
                     f" hold send {args.session} --key C-c")  # fmt: skip
         raise
     return exit_code(result, quiet=False, name=args.session, timed_out=args.timeout is not None)
+
+
+def _started(host: Host, args: argparse.Namespace, words: list[str], exec_id: str) -> dict[str, Any]:
+    """The command, once it has begun. It may wait for approval before that, for longer than a daemon lives."""
+    while True:
+        try:
+            return host.call(  # type: ignore[no-any-return]
+                "exec", session=args.session, words=words, exec_id=exec_id, start_only=True, why=args.why
+            )
+        except HoldfastError as e:
+            if e.code != "host_gone":
+                raise
+        try:  # it was typed, or it was not: the record says which
+            return _begun(host, args.session, exec_id)
+        except HoldfastError as e:
+            if e.code not in ("not_found", "host_gone"):
+                raise
+
+
+def _begun(host: Host, session: str, exec_id: str) -> dict[str, Any]:
+    while True:
+        result: dict[str, Any] = host.call("exec_result", session=session, exec_id=exec_id)
+        if result["start"] is not None or result["state"] != "running":
+            return result
+        time.sleep(_BEGINS_S)
 
 
 def exit_code(result: dict[str, Any], *, quiet: bool, name: str, timed_out: bool) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import heapq
+import itertools
 
 from ..model import story
 from ..term.queries import QueryFilter
@@ -29,17 +30,23 @@ def events(host: Host, session: str, *, lines: bool, actors: bool = True) -> Ite
 
 def placed(host: Host, session: str, *, lines: bool, actors: bool = True) -> Iterator[Placed]:
     """Output and, as marks at their times, what operators did: each with the offset at which it stands."""
-    marks = acts(host, session) if actors else iter(())
-    return heapq.merge(output(host, session, lines=lines), marks, key=lambda p: p[1][0])
+    printed = output(host, session, lines=lines)
+    if not actors:
+        return printed
+    first = list(itertools.islice(printed, 1))
+    marks = acts(host, session, first[0][1][0] if first else None)
+    return heapq.merge(marks, itertools.chain(first, printed), key=lambda p: p[1][0])
 
 
-def acts(host: Host, session: str) -> Iterator[Placed]:
+def acts(host: Host, session: str, began: float | None) -> Iterator[Placed]:
     """Who acted, as marks. The same words again within a second are one mark."""
     last = ("", 0.0)
     for entry in fetch(host, session, None, 0):
         if entry["kind"] in _UNTOLD:
             continue
         at = _seconds(entry["at"])
+        if entry["kind"] == "start" and began is not None:
+            at = min(at, began)  # it is written down when the program runs, which may have printed by then
         for words in story.tell([entry], names=False):
             if words.text != last[0] or at - last[1] >= 1.0:
                 yield int(entry["offset"] or 0), (at, "m", words.text)

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import resource
 import signal
 import socket
 import time
@@ -186,6 +187,8 @@ def main(home: Home, ready_fd: int) -> int:
     logging.basicConfig(filename=home.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     os.chmod(home.log, 0o600)
     kernel.set_name("hold-host")
+    # What is typed passes through this process and its keepers: no core of theirs. Programs get their starter's limit.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     async def run() -> None:

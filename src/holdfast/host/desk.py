@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import Coroutine
@@ -39,7 +40,7 @@ class Desk:
         self.settings = SettingsFile(daemon.home, self._configured)
         self.inbox = Inbox(daemon.ledger, self._changed)
         self.gate = Gate(self.inbox, self.settings.current, lambda: daemon.stopped.is_set())  # noqa: PLW0108  (not there yet)
-        self.watch = Watch(self.inbox, self._live, lambda: daemon.operations._forest(), self._observe)  # noqa: PLW0108
+        self.watch = Watch(self.inbox, self._terminals, lambda: daemon.operations._forest(), self._observe)  # noqa: PLW0108
         self.notifier = Notifier()
         self._tasks: set[asyncio.Task[None]] = set()
         self._changes = -1
@@ -49,6 +50,9 @@ class Desk:
         await self.inbox.load()
         live = {s.id for s in self._live()}
         await self.inbox.vanish(lambda i: i["kind"] != "question" and bool(i["session"]) and i["session"] not in live)
+        for item in self.inbox.open_items():
+            if item["kind"] in asks.TYPED and (by := await self.landed(item)) is not None:
+                await self.inbox.end(item["id"], "answer", by=by)
         try:  # without it a change is seen at the next use of the settings
             self._changes = inotify.watch(self._daemon.home.path)
             asyncio.get_running_loop().add_reader(self._changes, self._home_changed)
@@ -104,8 +108,33 @@ class Desk:
     def _live(self) -> list[Session]:
         return [s for s in self._daemon.registry.sessions.values() if s.link is not None]
 
+    def _terminals(self) -> list[Session]:
+        """Those that can be seen to wait: on pipes that is not visible."""
+        return [s for s in self._live() if s.kind == "terminal"]
+
     async def _observe(self, session: Session, members: list[int] | None) -> tuple[Json, Activity]:
         return await views.observe(session, self._daemon.screens, members=members)
+
+    async def landed(self, item: Json) -> Json | None:
+        """Who answered a prompt, where the last host died between typing it and writing it down: the keeper knows."""
+        session = self._daemon.registry.sessions.get(item["session"])
+        if session is None:
+            return None
+        try:
+            if session.link is not None and session.spools:
+                await session.link.act("events", after=0, max=1, now=True)  # what is being typed is an entry now
+            await self._daemon.ingest.fetch(session)
+            await self._daemon.journal.written()
+        except HoldfastError as e:
+            log.warning("what was answered in %s is not known: %s", session.name, e.line())
+            return None
+        query = "SELECT body FROM entries WHERE session = ? AND instr(body, ?)"
+        mark = b'"exec_id":"%b"' % item["id"].encode()
+        row = await self._daemon.ledger.read(lambda db: db.execute(query, (session.id, mark)).fetchone())
+        if row is None:
+            return None
+        entry = json.loads(row[0])
+        return {"operator": entry["operator"], "kind": entry["operator_kind"], "name": entry["name"]}
 
     # -- settings and word to people
 

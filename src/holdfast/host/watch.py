@@ -23,8 +23,8 @@ Json = dict[str, Any]
 Observe = Callable[[Session, list[int] | None], Awaitable[tuple[Json, Activity]]]
 log = logging.getLogger("holdfast.host")
 
-_KINDS = {"waiting_for_input": "input", "waiting_for_secret": "secret"}
-_BLOCKED = (*_KINDS, "at_prompt")  # nothing changes until somebody types
+KINDS = {"waiting_for_input": "input", "waiting_for_secret": "secret"}
+_BLOCKED = (*KINDS, "at_prompt", "exited")  # nothing changes until bytes move
 _AT_ONCE = 32  # keepers asked in parallel, as by `ls`
 
 
@@ -137,7 +137,7 @@ class Watch:
 
     async def _settle(self, session: Session, sample: Json, activity: Activity) -> None:
         """Make the items of one session agree with what was seen of it."""
-        kind = _KINDS.get(activity.kind)
+        kind = KINDS.get(activity.kind)
         known = [i for i in self._inbox.open_items() if i["session"] == session.id and i["kind"] in asks.TYPED]
         holds = [i for i in known if i["kind"] == kind and asks.same_prompt(i, sample)]
         if len(holds) < len(known):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def check(keeper: Keeper, expect: dict[str, Any]) -> None:
     """Refuse unless nothing was typed or printed since the prompt was seen, and echo is as it was then."""
+    keeper.catch_up()  # the program may have gone on to its next prompt just now
     echo = None
     if keeper.program.master >= 0:
         echo = bool(termios.tcgetattr(keeper.program.master)[3] & termios.ECHO)

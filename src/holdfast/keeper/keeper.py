@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SHORT_READ = 1024  # so little means that the source is drained: asking again would only cost an echo its time
+_CATCH_UP = 4  # turns: more than a terminal buffers, and an end where a program floods
 _CHUNK_MAX = 512 << 10  # joined reads per wake: half a frame
 
 
@@ -172,6 +173,13 @@ class Keeper:
         if chunks:
             self._deliver(kind, chunks[0] if len(chunks) == 1 else b"".join(chunks))
         return more
+
+    def catch_up(self) -> None:
+        """Take what was printed before this moment: whoever compares offsets must not miss a prompt that is there."""
+        for fd in list(self._sources):
+            for _ in range(_CATCH_UP):
+                if fd not in self._sources or not self._read_output(fd):
+                    break
 
     def _source_ended(self, fd: int) -> None:
         if fd == self.program.master:  # cannot happen while our own slave descriptor is open

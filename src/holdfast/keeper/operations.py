@@ -70,7 +70,7 @@ def _status(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Js
 
 
 def _sample(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
-    answer = status(keeper)
+    members, seen = [], None
     if request.get("quick"):  # only the foreground job: a walk of /proc costs more than the question
         group = os.tcgetpgrp(keeper.program.master) if keeper.program.master >= 0 else 0
         members = [group] if group > 0 else []
@@ -78,9 +78,14 @@ def _sample(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Js
         known = request.get("members")
         usable = channel.host and isinstance(known, list) and all(type(pid) is int for pid in known)
         members = known if usable and known is not None else keeper.own_tree()
-        answer["members"] = members
     if keeper.program.master >= 0:
-        answer["facts"] = facts.sample(keeper.program.master, keeper.program.tty, members)
+        seen = facts.sample(keeper.program.master, keeper.program.tty, members)
+    keeper.catch_up()  # a program that waits has printed its prompt: the offset is the one after it
+    answer = status(keeper)
+    if not request.get("quick"):
+        answer["members"] = members
+    if seen is not None:
+        answer["facts"] = seen
     return answer
 
 

@@ -11,7 +11,7 @@ from ...model import asks
 from ...model.errors import HoldfastError, invalid, not_found
 from ...model.limits import CANONICAL_LINE_MAX
 from ...model.names import refused
-from .. import inbox, views
+from .. import inbox, views, watch
 from ..watch import about
 from .acting import Acting
 from .base import why_of
@@ -55,9 +55,8 @@ class Asking(Acting):
     async def op_asked(self, request: Json, caller: Caller) -> Json:
         """One item, once it is no longer open or the time is up."""
         item = self._shown(await self.desk.inbox.find(str(request.get("ask") or "")), caller)
-        timeout = request.get("timeout")
         try:
-            async with asyncio.timeout(None if timeout is None else float(timeout)):
+            async with asyncio.timeout(_number(request.get("timeout"), "a timeout")):
                 item = await self.desk.inbox.settled(item["id"])
         except TimeoutError:
             pass
@@ -69,7 +68,8 @@ class Asking(Acting):
         box = self.desk.inbox
         if request.get("follow"):
             with self.desk.watch.followed():
-                return await self._follow_inbox(request.get("after"), caller)
+                after = _number(request.get("after"), "the number of a change")
+                return await self._follow_inbox(None if after is None else int(after), caller)
         await self._look(caller)
         last = box.last
         items = await box.since(0) if request.get("all") else box.open_items()
@@ -82,7 +82,7 @@ class Asking(Acting):
             await self._look(caller)
             last = box.last
             return {"items": [self._item(i) for i in box.open_items() if self._may_see(i, caller)], "last": last}
-        seen = int(after)
+        seen = after
         while True:
             await box.change(seen)
             items = await box.since(seen)
@@ -101,8 +101,9 @@ class Asking(Acting):
             return True
         if not self._is_person(caller) and item["kind"] not in asks.TYPED:
             return False
-        session = self.registry.sessions.get(item["session"]) if item["session"] else None
-        return session is None or caller.may("view", session)
+        if not item["session"]:
+            return True
+        return caller.may("view", self.registry.sessions.get(item["session"]))  # of one that was removed: all, or none
 
     def _shown(self, item: Json, caller: Caller) -> Json:
         if not self._may_see(item, caller):
@@ -117,7 +118,7 @@ class Asking(Acting):
 
     async def op_answer(self, request: Json, caller: Caller) -> Json:
         item = self._shown(await self.desk.inbox.find(str(request.get("ask") or "")), caller)
-        approve, data = request.get("approve"), request.get("data")
+        approve, data = request.get("approve"), _bytes(request.get("data"))
         if (approve is None) == (data is None):
             raise invalid("no answer, or two", asks.instead(item))
         event = "answer" if approve is None else "approve" if approve else "deny"
@@ -127,12 +128,11 @@ class Asking(Acting):
         asks.after(item, event)
         self._may_answer(item, caller)
         if item["kind"] in asks.TYPED:
-            done = await self._type_answer(item, base64.b64decode(str(data)), request, caller)
+            done = await self._type_answer(item, data or b"", request, caller)
         elif item["kind"] == "control_request" and event == "approve":
             done = await self._hand_over(item, request, caller)
         else:
-            text = None if data is None else base64.b64decode(str(data)).decode("utf-8", "replace")
-            answer = None if text is None else asks.check_answer(item, text)
+            answer = None if data is None else asks.check_answer(item, data.decode("utf-8", "replace"))
             done = await self._end_ask(item, event, request, caller, answer=answer)
         self.journal.note(
             event, session=item["session"], actor=caller.actor, why=why_of(request), ask=item["id"],
@@ -163,8 +163,9 @@ class Asking(Acting):
         session.touched_by(caller.operator)
 
         async def effect(open_item: Json) -> None:
-            sample, _ = await views.observe(session, self.screens, quick=True)
-            if not asks.same_prompt(open_item, sample) or session.link is None:
+            sample, activity = await views.observe(session, self.screens)
+            same = asks.same_prompt(open_item, sample) and watch.KINDS.get(activity.kind) == open_item["kind"]
+            if not same or session.link is None:
                 raise HoldfastError("conflict", "the prompt that this answers is gone", "hold inbox shows what is open")
             expect = {
                 "input_at": open_item["input_at"], "end": open_item["offset"], "echo": open_item["kind"] != "secret",
@@ -173,12 +174,15 @@ class Asking(Acting):
                 expect["echo"] = sample["facts"]["tty"]["echo"]
             await session.link.act(
                 "answer", data=base64.b64encode(data + b"\r").decode(), expect=expect, force=self._is_person(caller),
-                why=why_of(request), **{"as": caller.actor},
+                why=why_of(request), exec_id=open_item["id"], **{"as": caller.actor},
             )  # fmt: skip
 
         try:
             return await self._end_ask(item, "answer", request, caller, effect=effect)
-        except HoldfastError:
+        except HoldfastError as e:
+            by = await self.desk.landed(item) if e.code == "conflict" else None
+            if by is not None and by["operator"] == caller.operator and item["id"] in self.desk.inbox.entries:
+                return await self._end_ask(item, "answer", request, caller)  # it was typed; only the reply was lost
             await self.desk.watch.look([session])  # what is no longer true leaves the inbox now
             raise
 
@@ -191,6 +195,19 @@ class Asking(Acting):
             await self._hand(session, asker, request, caller, note=why_of(request))
 
         return await self._end_ask(item, "approve", request, caller, effect=effect)
+
+
+def _number(value: object, what: str) -> float | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15):
+        raise invalid(f"{str(value)[:40]!r} is not {what}", "leave it out")
+    return value
+
+
+def _bytes(value: object) -> bytes | None:
+    try:
+        return None if value is None else base64.b64decode(str(value), validate=True)
+    except ValueError:
+        raise invalid("the answer is not base64", "use the SDK, or hold answer") from None
 
 
 def check_line(data: bytes) -> None:
