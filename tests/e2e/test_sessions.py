@@ -115,8 +115,9 @@ def test_an_idle_shell_stops_at_once(hold: HomeForTests) -> None:
 
 def test_a_daemon_started_from_inside_a_session_outlives_it(hold: HomeForTests) -> None:
     a = hold.run("bash", name="a")
+    me = hold.host.whoami()["id"]
     hold.kill_daemon()
-    with KeeperLine(Home(str(hold.path)), a.id) as line:  # no daemon runs: the command typed here must start it
+    with KeeperLine(Home(str(hold.path)), a.id, operator=me) as line:  # no daemon runs: the command typed here must start it
         line.type(f"{sys.executable} -m holdfast.cli.main run -d -n b -- sleep 1000\r".encode())
         until((hold.path / "host.sock").exists)
         b = until(lambda: _try(lambda: hold.host.session("b")))

@@ -103,6 +103,9 @@ class Daemon:
         await self.operators.open(self.identity["operator"])
         await self.journal.open()
         await self.registry.adopt_all()
+        for session in self.registry.sessions.values():
+            if not session.live:  # it may have ended while no host was there to write it down
+                self.ingest.later(session)
 
     def _foreign(self, peer: Peer) -> None:
         self.refusals.note("connect", "a peer of another uid", actor=None, session=None, pid=peer.pid, uid=peer.uid)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..model import limits
 from ..model.errors import HoldfastError
 from ..model.grants import Scope
 from ..model.home import Home
@@ -76,7 +77,10 @@ class Caller:
             verbs &= theirs
             used += more
             until = min((t for t in (until, ends) if t is not None), default=None)
-        return sorted(verbs), sorted(set(used)), until
+        used = sorted(set(used))
+        if len(used) > 2 * limits.GRANTS_HELD_MAX:
+            raise refused("more grants meet in this session than a channel can name", "start a new session")
+        return sorted(verbs), used, until
 
 
 class Identities:

@@ -1,12 +1,15 @@
-"""From the keepers' spools into the journal: fetched when told, written once, acknowledged when durable."""
+"""From the keepers' spools into the journal: fetched when told, written once, acknowledged when durable.
+
+A session that has ended has no keeper to ask: its spool is read from its folder.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import Any
 
+from ..log import spool
 from ..model.errors import HoldfastError
 from .journal import Journal
 from .session import Session
@@ -15,6 +18,7 @@ Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 
 _BATCH = 256  # entries asked for at a time: some 60 kB, well below a frame
+_SETTLE_S = 2.0  # at the host's end: what is not fetched by then is fetched by the next host
 
 
 class Ingest:
@@ -27,39 +31,48 @@ class Ingest:
 
     def heard(self, session: Session, event: Json) -> None:
         kind = event.get("event")
-        if kind == "spooled" or (kind == "linked" and session.spools):
-            task = asyncio.get_running_loop().create_task(self._quietly(session))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        elif kind == "gone":
-            self._locks.pop(session.id, None)
+        if kind in ("spooled", "gone") or (kind == "linked" and session.spools):
+            self.later(session)
+
+    def later(self, session: Session) -> None:
+        """Fetch in the background; nobody waits for it."""
+        task = asyncio.get_running_loop().create_task(self._quietly(session))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _quietly(self, session: Session) -> None:
-        with contextlib.suppress(HoldfastError):  # the keeper went: what it spooled is on disk, and fetched later
+        try:
             await self.fetch(session)
+        except HoldfastError as e:  # the keeper went, or the disk is full: nothing is lost, it is fetched again
+            log.info("the record of %s is fetched later: %s", session.name, e.line())
 
     async def fetch(self, session: Session) -> None:
-        """Everything that the keeper has spooled so far is in the journal when this returns."""
+        """Everything that was spooled so far is in the journal when this returns."""
         async with self._locks.setdefault(session.id, asyncio.Lock()):
-            after = await self._journal.ingested(session.id, session.manifest["generation"])
-            while session.link is not None:
-                try:
-                    answer = await session.link.act("events", after=after, max=_BATCH)
-                except HoldfastError as e:
-                    if e.code == "unsupported":
-                        return
-                    raise
-                events = [e for e in answer.get("events") or [] if isinstance(e, dict)]
-                if not events:
-                    return
-                await self.take(session, events)
-                after = int(events[-1]["n"])
-                await session.link.act("ack", upto=after)
+            after = await self._journal.ingested(session.id)
+            while True:
+                events = await self._after(session, after)
+                if events:
+                    await self._take(session, events)
+                    after = int(events[-1]["n"])
+                    if session.link is not None:
+                        await session.link.act("ack", upto=after)
+                session.manifest["spooled"] = after  # the next generation's numbers go on from there
                 if len(events) < _BATCH:
                     return
 
-    async def take(self, session: Session, events: list[Json]) -> None:
-        """Write a session's entries, each once however often it is told."""
+    async def _after(self, session: Session, after: int) -> list[Json]:
+        if session.link is None:
+            return await asyncio.to_thread(spool.entries, session.folder.spool, after, _BATCH)
+        try:
+            answer = await session.link.act("events", after=after, max=_BATCH)
+        except HoldfastError as e:
+            if e.code == "unsupported":  # a keeper of before: the host notes what it sees itself
+                return []
+            raise
+        return [e for e in answer.get("events") or [] if isinstance(e, dict)]
+
+    async def _take(self, session: Session, events: list[Json]) -> None:
         await self._journal.ingest(session.id, session.name, events)
         for event in events:
             if event.get("kind") in ("take", "preempt", "input") and event.get("operator"):
@@ -68,7 +81,9 @@ class Ingest:
             if event.get("kind") == "hand" and isinstance(to, dict):
                 session.touched_by(str(to.get("operator")))
 
+    def forget(self, session: Session) -> None:
+        self._locks.pop(session.id, None)
+
     async def settled(self) -> None:
-        """Until the fetches under way are done, at the host's end; not for long."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=2.0)
+            await asyncio.wait(self._tasks, timeout=_SETTLE_S)

@@ -122,11 +122,11 @@ class Journal:
 
     # -- what keepers spooled
 
-    async def ingested(self, session: str, generation: int) -> int:
-        """The number up to which a session's spool is in the journal."""
-        query = "SELECT upto FROM spooled WHERE session = ? AND generation = ?"
-        found = await self._ledger.read(lambda db: db.execute(query, (session, generation)).fetchone())
-        return int(found[0]) if found else 0
+    async def ingested(self, session: str) -> int:
+        """The number up to which a session's spool is in the journal; numbers go on across generations."""
+        query = "SELECT max(upto) FROM spooled WHERE session = ?"
+        found = await self._ledger.read(lambda db: db.execute(query, (session,)).fetchone())
+        return int(found[0] or 0)
 
     async def ingest(self, session: str, name: str, events: list[Json]) -> None:
         """Chain what a keeper recorded; what is there already is left out, in the same transaction that knows."""

@@ -145,9 +145,10 @@ class Operators:
         who = self.by_id.get(operator)
         return grants.rights(self.chains(operator), who.kind, scope, now) if who else (set(), [], None)
 
-    def everything(self, operator: str) -> bool:
-        """Whether the operator holds the host's root grant: then no session is hidden from it."""
-        return any(len(c) == 1 for c in self.chains(operator))
+    def resting_on(self, grant: Grant | None, operator: str) -> list[str]:
+        """The grants that end with this one, or with all of this operator's."""
+        chains = (c for who in self.by_id for c in self.chains(who))
+        return [c[0].id for c in chains if any(g is grant or (not grant and g.operator == operator) for g in c)]
 
     # -- changing
 
@@ -191,6 +192,8 @@ class Operators:
             raise refused("the grant was not made just now", "sign it again")
         if grant.id in self.grants or not grant.id.startswith("grt_"):
             raise refused("the grant's id was used before", "sign a new one")
+        if sum(grants.timely(c, now) for c in self.chains(grant.operator)) >= limits.GRANTS_HELD_MAX:
+            raise HoldfastError("conflict", f"it holds {limits.GRANTS_HELD_MAX} grants already", "revoke some first")
         if len(self.grants) >= limits.GRANTS_MAX:
             raise HoldfastError("conflict", f"this host keeps {limits.GRANTS_MAX} grants", "that is its limit")
         if not keys.signed(self.by_id[maker].key, signature, grant.signed_bytes(self.host)):

@@ -9,7 +9,7 @@ from ..model import limits
 from .journal import Journal
 
 Json = dict[str, Any]
-_Key = tuple[str, str, str | None]
+_Key = tuple[str, str, str | None, str]
 
 
 class Refusals:
@@ -20,9 +20,9 @@ class Refusals:
         self._open: dict[_Key, int] = {}
 
     def note(self, op: str, reason: str, *, actor: Json | None, session: str | None, **facts: Any) -> None:
-        key: _Key = (str(actor["operator"]) if actor else "?", op, session)
+        key: _Key = (str(actor["operator"]) if actor else "?", op, session, reason)
         if key not in self._open and len(self._open) >= limits.REFUSALS_TRACKED_MAX:
-            key, actor, session = ("many", "many", None), None, None
+            key, actor, session = ("many", "many", None, ""), None, None
         if key in self._open:
             self._open[key] += 1
             return

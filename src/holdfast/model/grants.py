@@ -179,7 +179,7 @@ def allows(chains: Iterable[Chain], kind: str, verb: str, scope: Scope | None, n
 def rights(
     chains: Iterable[Chain], kind: str, scope: Scope | None, now: float
 ) -> tuple[set[str], list[str], float | None]:
-    """For a channel: the verbs in force, the grants they come from, and when the first of those ends."""
+    """For a channel: the verbs in force, the operator's grants they come from, and when the first of those ends."""
     verbs: set[str] = set()
     used: list[str] = []
     ends: list[float] = []
@@ -187,7 +187,7 @@ def rights(
         if not _in_force(chain, scope, now):
             continue
         verbs.update(v for v in VERBS if all(v in link.verbs for link in chain))
-        used += [link.id for link in chain]
+        used.append(chain[0].id)
         ends += [link.until for link in chain if link.until is not None]
     if kind != "human":
         verbs -= HUMAN_ONLY
@@ -203,7 +203,7 @@ def best_parent(
 ) -> Grant | None:
     """Of the grants one holds, the first from which such a grant can be made; else the first that can be passed on."""
     wanted, globs = set(verbs), list(sessions)
-    able = [c[0] for c in chains if c[0].depth > 0 and "delegate" in c[0].verbs and _timely(c, now)]
+    able = [c[0] for c in chains if c[0].depth > 0 and "delegate" in c[0].verbs and timely(c, now)]
     for grant in able:
         if (
             wanted <= set(grant.verbs)
@@ -214,5 +214,6 @@ def best_parent(
     return able[0] if able else None
 
 
-def _timely(chain: Chain, now: float) -> bool:
+def timely(chain: Chain, now: float) -> bool:
+    """Whether no link's time is over."""
     return all(link.until is None or now < link.until for link in chain)

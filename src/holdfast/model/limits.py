@@ -64,11 +64,12 @@ PIDS_MAX = 8192  # processes of one session where a cgroup can hold it: a fork b
 # Operators and grants
 OPERATORS_MAX = 1000  # enrolled on one host, revoked ones included: a team and its agents, not a directory
 GRANTS_MAX = 10_000  # ten for each operator; all are held in memory
+GRANTS_HELD_MAX = 32  # in force for one operator: a channel names them all to its keeper, which takes twice as many
 GRANT_GLOBS_MAX = 32  # session patterns of one grant: each is matched in every decision
 GRANT_DEPTH_MAX = 8  # links from the host's root grant: person, lead, agent, helper, with room
 
 # Journal
 JOURNAL_TEXT_MAX = 4096  # characters kept of a command or a sent text; an exec's file has the rest
 REFUSAL_WINDOW_S = 10.0  # the same refusal again within this time is counted, not written again
-REFUSALS_TRACKED_MAX = 1000  # different refusals counted at a time; past it they share one entry
+REFUSALS_TRACKED_MAX = 100  # different refusals written within that time; past it they share one entry
 TIMELINE_MAX = 1000  # entries in one answer; more is asked for from a number on

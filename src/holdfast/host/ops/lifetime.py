@@ -135,7 +135,10 @@ class Lifetime(Base):
         session = await self._find(request, caller)
         self.policies.cancel_restart(session)
         self.screens.forget(session.id)
+        if not session.live:
+            await self.daemon.ingest.fetch(session)  # what it still has to tell goes before it does
         self.registry.remove(session)
+        self.daemon.ingest.forget(session)
         self._note("remove", session, caller, request)
         await self.journal.written()
         return {"removed": session.id, "name": session.name}
@@ -161,7 +164,9 @@ class Lifetime(Base):
             if session.state == "lost" and views.survivors_of(session):
                 continue
             self.screens.forget(session.id)
+            await self.daemon.ingest.fetch(session)
             self.registry.remove(session)
+            self.daemon.ingest.forget(session)
             self._note("remove", session, caller, request)
             removed.append({"id": session.id, "name": session.name})
         await self.journal.written()

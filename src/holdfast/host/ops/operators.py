@@ -110,6 +110,7 @@ class OperatorOps(Base):
             raise not_found(f"no grant {target[:40]!a}", "hold operator ls --json shows them")
         who = self.operators.find(grant.operator if grant is not None else target)
         self._may_revoke(caller, grant, who)
+        ending = self.operators.resting_on(grant, who.id)
         if grant is not None:
             await self.operators.revoke_grant(grant, caller.operator)
         else:
@@ -117,7 +118,8 @@ class OperatorOps(Base):
         whom: Json = {"whom": who.actor, **({"grant_id": grant.id} if grant else {})}
         self.journal.note("revoke", session=None, actor=caller.actor, why=why_of(request), **whom)
         requests = self.pending.recheck("" if grant is not None else who.id)
-        closed, unable = await self._close_channels(grant, who)
+        wanted: list[Json] = [] if grant is not None else [{"operator": who.id}]
+        closed, unable = await self._close_channels([*wanted, *({"grant": g} for g in ending)])
         await self.journal.written()
         return {"operator": who.id, "name": who.name, "grant": grant.id if grant else None, "requests": requests,
                 "channels": closed, "keepers_unable": unable}  # fmt: skip
@@ -132,10 +134,8 @@ class OperatorOps(Base):
         if caller.bound_by or not any(link.by == caller.operator for link in links):
             raise refused(f"{caller.name} may not revoke that", "ask who gave it")
 
-    async def _close_channels(self, grant: Grant | None, who: Operator) -> tuple[int, int]:
+    async def _close_channels(self, wanted: list[Json]) -> tuple[int, int]:
         """Ask every keeper at once to let go; how many channels were closed, and how many keepers are too old to."""
-        rest = [g.id for g in self.operators.grants.values() if g.operator == who.id]  # others' grants hang on these
-        wanted: list[Json] = [{"grant": grant.id}] if grant else [{"operator": who.id}, *({"grant": g} for g in rest)]
         closed = unable = 0
 
         async def one(session: Session) -> None:
