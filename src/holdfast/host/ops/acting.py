@@ -28,7 +28,8 @@ class Acting(Approving):
 
     async def op_send(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
-        assert session.link is not None
+        link = session.link  # it may end by what is typed: then the line is gone, and this answer is still owed
+        assert link is not None
         data = base64.b64decode(str(request.get("data") or ""))
         await self._approve_send(session, data, request, caller)
         hidden = bool(request.get("secret")) or await self._silent(session)
@@ -36,17 +37,20 @@ class Acting(Approving):
         done: Json = {}
         for at in range(0, len(data), limits.INPUT_BYTES_MAX):
             piece = data[at : at + limits.INPUT_BYTES_MAX]
-            done = await session.link.input(piece, caller.actor, what="send", why=why_of(request))
+            done = await link.input(piece, caller.actor, what="send", why=why_of(request))
         if data:
-            hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
+            try:
+                hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
+            except HoldfastError:
+                hidden = True  # it ended meanwhile, and what it asked for cannot be known any more
             text = None if hidden else data[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace")
             self._note("send", session, caller, request, epoch=done.get("epoch"), offset=done.get("end"), text=text,
                        secret=hidden or None)  # fmt: skip
         if request.get("eof"):
-            await session.link.act("end_input", why=why_of(request), **{"as": caller.actor})
+            await link.act("end_input", why=why_of(request), **{"as": caller.actor})
             self._note_unless_kept("end_input", session, caller, request)
         await self.journal.written()
-        return {"session": session.id, "sent": len(data), "offset": session.link.end}
+        return {"session": session.id, "sent": len(data), "offset": link.end}
 
     @staticmethod
     async def _silent(session: Session) -> bool:
