@@ -59,7 +59,7 @@ class Ours:
 
     def keeper_pid(self, session: Session) -> int:
         folder = Path(self.path, "sessions", session.id)
-        return int(json.loads((folder / "keeper.json").read_text())["pid"])
+        return int(json.loads((folder / "keeper.lock").read_text())["pid"])
 
     def kill_daemon(self) -> None:
         """SIGKILL, and wait until it is gone."""

@@ -38,6 +38,7 @@ class Session:
         self.busy_exec: str | None = None
         self.unresponsive = False
         self.starting = False
+        self.leaves: list[str] = []  # cgroups that this host made for its program
         self._front = (0, 0, 0)  # foreground group, the offset before it came, the offset last looked at
 
     def in_front(self, group: int, end: int) -> int:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from ..model.errors import HoldfastError
+from ..model.home import Home
 
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keeper", "__main__.py")
 _READY_S = 10.0  # a loaded machine may take seconds to start an interpreter; a broken one never does
@@ -28,12 +29,13 @@ class Zygote:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     async def start(self) -> None:
-        ours, theirs = socket.socketpair()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # a start is one packet
         # -I -S: nothing of the user's Python set-up runs in a keeper, and 3.7 MB less are imported.
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", _ENTRY, self._roles],
-            stdin=theirs.fileno(), stdout=subprocess.DEVNULL, cwd="/", start_new_session=True,
-        )  # fmt: skip
+        with open(Home(os.path.dirname(self._roles)).log, "ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", _ENTRY, self._roles],
+                stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=log, cwd="/", start_new_session=True,
+            )  # fmt: skip
         theirs.close()
         ours.setblocking(False)
         self._sock = ours

@@ -46,9 +46,9 @@ _CHUNK_MAX = 512 << 10  # joined reads per wake: half a frame
 class Keeper:
     """Everything one session is, in one process."""
 
-    def __init__(self, folder: SessionFolder, manifest: Json, program: Program,
-                 listener: socket.socket, leaves: list[str]) -> None:  # fmt: skip
-        self.folder, self.manifest, self.program, self.leaves = folder, manifest, program, leaves
+    def __init__(self, folder: SessionFolder, manifest: Json, program: Program, listener: socket.socket) -> None:
+        self.folder, self.manifest, self.program = folder, manifest, program
+        self.leaves: list[str] = manifest.get("cgroup", [])
         self.session = str(manifest["id"])
         self.roles_folder = os.path.join(os.path.dirname(os.path.dirname(folder.path)), "roles")
         self.listener = listener
@@ -97,10 +97,13 @@ class Keeper:
             signal.signal(number, signal.SIG_IGN)  # a session ends by its program, by stop, or by KILL
         self._reap()  # the program may have ended before the handler was there
         while not self.done:
-            for fd, events in self.poll.poll(self._timeout()):
-                self._dispatch(fd, events)
-            self._timers()
+            self.turn(self._timeout())
         self._finish()
+
+    def turn(self, timeout: float | None) -> None:
+        for fd, events in self.poll.poll(timeout):
+            self._dispatch(fd, events)
+        self._timers()
 
     def _timeout(self) -> float | None:
         due = [t for t in (self._sync_due, self.stopping.due if self.stopping else 0.0) if t]
@@ -156,8 +159,7 @@ class Keeper:
             if size >= _CHUNK_MAX or len(data) < _SHORT_READ:
                 break
         if chunks:
-            self._deliver(kind, chunks[0] if len(chunks) == 1 else b"".join(chunks)
-            )
+            self._deliver(kind, chunks[0] if len(chunks) == 1 else b"".join(chunks))
         return more
 
     def _source_ended(self, fd: int) -> None:
@@ -329,8 +331,11 @@ class Keeper:
     def reserve_epoch(self) -> None:
         """Make the next epoch durable before it is granted; a ceiling serves the next grants too."""
         if self.controls.epoch + 1 > self._epoch_ceiling:
-            self._epoch_ceiling = self.controls.epoch + limits.EPOCHS_RESERVED
+            self.reserved(self.controls.epoch + limits.EPOCHS_RESERVED)
             write_json(self.folder.controls, {"epoch": self._epoch_ceiling})
+
+    def reserved(self, ceiling: int) -> None:
+        self._epoch_ceiling = ceiling
 
     def flush_input(self) -> None:
         blocked = self.input.flush()
@@ -400,6 +405,16 @@ class Keeper:
         )
         self.tell({"event": "exit", "exit": self.exit, "end": self.log.end})
 
+    def forsake(self) -> None:
+        """Close all that is the keeper's own, and let the program be (a rehearsal has none)."""
+        for channel in list(self.channels.values()):
+            self.drop(channel)
+        self.log.close()
+        self.listener.close()
+        self.poll.close()
+        for fd in (self._sync_read, self._sync_write, self._wake_read, self._wake_write):
+            os.close(fd)
+
     def _drain(self) -> None:
         for fd in list(self._sources):
             while fd in self._sources and self._read_output(fd):
@@ -416,12 +431,11 @@ class Keeper:
         self._serve_while(lambda: any(c.actor is None for c in self.channels.values()))
         self.tell({"event": "ended", "exit": self.exit, "end": self.log.end})
         self._linger()
-        cgroup.remove(self.leaves)
-        for path in (self.folder.keeper_socket, self.folder.keeper):
-            try:
-                os.unlink(path)
-            except FileNotFoundError:
-                pass
+        cgroup.remove(cgroup.possible_leaves(self.session))
+        try:
+            os.unlink(self.folder.keeper_socket)
+        except FileNotFoundError:
+            pass
 
     def _linger(self) -> None:
         """Let readers have the rest; whoever is slower than this reads on from the log on disk."""

@@ -1,0 +1,96 @@
+"""What a keeper does in its first seconds, done once in the zygote before its memory is frozen and shared.
+
+CPython writes into its own code as it runs it (inline caches), and makes some objects only when they are first needed.
+Done here, that is in the pages that every keeper shares; done in a keeper, each has copies of its own. It is also
+quicker: what was rehearsed runs specialised from the first time on.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from ..model.home import SessionFolder
+from ..system.files import write_json
+from ..wire import frames
+from . import acts, program
+from .keeper import Keeper
+from .start import listen, write_facts
+
+_ROUNDS = 20  # CPython 3.11 specialises a function after eight calls, and an instruction some runs later
+_EPOCHS = 1 << 62  # granted without a word to the disk: nobody's input depends on them
+_SIZE = [80, 24]
+
+
+def rehearse(folder: str) -> None:
+    """Live through a short session in `folder`, which is removed again. Where that fails, nothing is lost but the gain."""
+    _remove(folder)
+    try:
+        os.makedirs(folder, mode=0o700)
+        for _ in range(_ROUNDS):
+            _session(SessionFolder(folder))
+    except OSError:
+        pass
+    finally:
+        _remove(folder)
+
+
+def _session(folder: SessionFolder) -> None:
+    manifest = {
+        "id": "ses_rehearsal", "token": "t", "generation": 1, "kind": "terminal", "size": _SIZE, "retain_bytes": 0,
+        "limits": {}, "rlimits": {}, "cwd": "/", "command": ["/"], "env": {"HOME": "/"},
+    }  # fmt: skip
+    write_json(folder.manifest, manifest, durable=False)
+    line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with line, theirs:
+        ends = program.open_ends(manifest, theirs)
+        started, told = program.Launch(0, line).ready()  # everything of a launch but the fork
+        os.close(ends[0])
+        _keep(folder, started, told)
+
+
+def _keep(folder: SessionFolder, started: program.Program, told: program.Json) -> None:
+    lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    keeper = Keeper(folder, told, started, listen(folder))
+    keeper.reserved(_EPOCHS)
+    host, channel = socket.socketpair()
+    try:
+        write_facts(lock, told, started)
+        keeper.adopt(channel)
+        _converse(keeper, host)
+    finally:
+        keeper.forsake()
+        host.close()
+        for fd in (lock, started.master, started.slave):
+            os.close(fd)
+
+
+def _converse(keeper: Keeper, host: socket.socket) -> None:
+    """A host says hello, asks, types and reads; the program prints."""
+    me = {"operator": "op_rehearsal", "kind": "human", "name": "rehearsal"}
+    asked = [
+        frames.message(frames.HELLO, {"v": 1, "token": "t", "role": "host", "via": "host", **me}),
+        frames.u64_frame(frames.WATCH, 0),
+        frames.message(frames.ACT, {"id": 1, "op": "status"}),
+        frames.message(frames.ACT, {"id": 2, "op": "sample", "quick": True}),
+        frames.message(frames.ACT, {"id": 3, "op": "input", "data": "eAo=", "as": me, "hold": "exe_1"}),
+        frames.message(frames.ACT, {"id": 4, "op": "drop", "hold": "exe_1"}),
+        frames.read(0),
+        frames.input_frame(1, 0, b"x\n"),
+    ]
+    for data in asked:
+        host.send(data)
+        keeper.turn(0)
+        os.write(keeper.program.slave, b"x")
+        keeper.turn(0)
+    acts.status(keeper)
+
+
+def _remove(folder: str) -> None:
+    for path, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            os.unlink(os.path.join(path, name))
+        for name in folders:
+            os.rmdir(os.path.join(path, name))
+    if os.path.isdir(folder):
+        os.rmdir(folder)
