@@ -198,7 +198,7 @@ class Registry:
             # A crash of ours cannot lose the manifest any more; against a power cut it is synced while the keeper
             # starts, and whoever asked is answered only when both are done.
             synced = loop.run_in_executor(None, sync_file, session.folder.manifest)
-            sock = await self._zygote.keeper(session.folder.path)
+            sock = await self._zygote.keeper(session.folder.path, session.kind)
             session.ended, session.exit = False, None
             await self._link(session, sock)
             await synced

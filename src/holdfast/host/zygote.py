@@ -47,7 +47,7 @@ class Zygote:
             self.stop()
             raise HoldfastError("internal", "the zygote did not start", "see host.log in the home")
 
-    async def keeper(self, folder: str) -> socket.socket:
+    async def keeper(self, folder: str, kind: str) -> socket.socket:
         """Ask for a keeper of the session in `folder`; returns its first channel, before any answer."""
         async with self._lock:
             for attempt in (1, 2):
@@ -57,7 +57,7 @@ class Zygote:
                 assert self._sock is not None
                 ours, theirs = socket.socketpair()
                 try:
-                    socket.send_fds(self._sock, [os.fsencode(folder)], [theirs.fileno()])
+                    socket.send_fds(self._sock, [(b"p" if kind == "pipes" else b"t") + os.fsencode(folder)], [theirs.fileno()])
                     return ours
                 except OSError:
                     ours.close()

@@ -57,7 +57,7 @@ class Keeper:
             limits.SEGMENT_BYTES, int(manifest.get("retain_bytes", limits.RETAIN_BYTES)),
         )  # fmt: skip
         self.reader = LogReader(folder.out)
-        kept = read_json(folder.controls) or {}
+        kept = (read_json(folder.controls) if os.access(folder.controls, os.F_OK) else None) or {}
         self._epoch_ceiling = int(kept.get("epoch", 0))
         self.controls = Controls(self._epoch_ceiling)
         self.channels: dict[int, Channel] = {}
@@ -92,10 +92,7 @@ class Keeper:
 
     def run(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_IGN)  # a session ends by its program, by stop, or by KILL
-        self._reap()  # the program may have ended before the handler was there
+        self._reap()  # the program may have ended before anybody listened
         while not self.done:
             self.turn(self._timeout())
         self._finish()

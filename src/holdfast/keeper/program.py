@@ -8,12 +8,14 @@ import json
 import os
 import resource
 import signal
-import socket
 import struct
 import termios
+import time
 
-from ..system import cgroup
+from ..model.home import SessionFolder
+from ..system import cgroup, kernel
 from ..system.files import read_json
+from ..wire import frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 
 
 _OOM_SCORE = b"300"  # the kernel's killer takes the program before its keeper
-_TOLD_BYTES = 64 << 10  # a few short facts, or one line about what failed
-_MESSAGE_MAX = 8 << 10  # characters of that line: the longest path, and with every one escaped it still fits
+_TOLD_BYTES = 64 << 10  # a pipe holds that much: the child never waits for its keeper
+_MESSAGE_MAX = 8 << 10  # characters about what failed: the longest path, and with every one escaped it still fits
 # What the keeper itself needs of a manifest; the rest, environment and command, is the child's alone.
 _KEEPERS_OWN = ("id", "token", "generation", "kind", "size", "offset", "retain_bytes", "cgroup")
 _IUTF8 = 0o40000  # erase whole characters in canonical mode; termios does not name it in 3.11
@@ -56,59 +58,68 @@ def set_size(fd: int, cols: int, rows: int) -> None:
 class Launch:
     """A program on its way: a disposable child that sets everything up and then becomes it by exec.
 
-    The child reads the manifest, opens the terminal and makes the environment, so that the memory this takes is its own
-    and gone with exec: the keeper's pages stay shared with the zygote's.
+    The child reads the manifest and makes the environment, so that the memory this takes is its own and gone with exec:
+    the keeper's pages stay shared with the zygote's.
     """
 
-    __slots__ = ("_line", "pid")
+    __slots__ = ("_line", "_program")
 
-    def __init__(self, pid: int, line: socket.socket) -> None:
-        self.pid, self._line = pid, line
+    def __init__(self, program: Program, line: int) -> None:
+        self._program, self._line = program, line
 
     @classmethod
-    def begin(cls, manifest_path: str) -> Launch:
-        line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        pid = os.fork()
-        if pid == 0:
-            line.close()
-            _child(manifest_path, theirs)
-        theirs.close()
-        return cls(pid, line)
+    def begin(cls, folder: SessionFolder, pipes: bool, lock: int) -> Launch:
+        program, stdio = open_ends(pipes)
+        line, theirs = os.pipe2(os.O_CLOEXEC)
+        program.pid = os.fork()
+        if program.pid == 0:
+            _child(folder, stdio, theirs, lock)
+        os.close(theirs)
+        if pipes:
+            for fd in stdio:
+                os.close(fd)
+        return cls(program, line)
 
     def ready(self) -> tuple[Program, Json]:
-        """The descriptors to the program, and what a keeper must know of the manifest. The exec is still to come."""
-        told, fds = self._receive(5)
-        program = Program()
-        program.pid = self.pid
-        if told["tty"]:
-            program.tty = told["tty"]
-            program.master, program.slave = fds
-        else:
-            program.stdin, program.stdout, program.stderr = fds
-        return program, told
+        """The program's ends, and what a keeper must know of the manifest. The exec is still to come."""
+        told = self._told(os.read(self._line, _TOLD_BYTES))
+        self._program.tty = told["tty"]
+        return self._program, told
 
     def confirm(self) -> None:
         """Return when exec has happened; raise StartFailed when it has not."""
-        try:
-            self._receive(0)
-        except EOFError:  # exec closed the child's end
-            self._line.close()
+        data = os.read(self._line, _TOLD_BYTES)  # exec closes the child's end
+        if data:
+            self._told(data)
+        os.close(self._line)
 
     def abandon(self) -> None:
         """Something else went wrong meanwhile: nothing of it may be left running."""
-        if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
+        if self._program.pid:
+            os.kill(self._program.pid, signal.SIGKILL)
 
-    def _receive(self, fds_max: int) -> tuple[Json, list[int]]:
-        data, fds, _, _ = socket.recv_fds(self._line, _TOLD_BYTES, fds_max, socket.MSG_CMSG_CLOEXEC)
-        if not data:
-            raise EOFError
-        told: Json = json.loads(data)
+    def _told(self, data: bytes) -> Json:
+        told: Json = json.loads(data) if data else {"code": "failed", "message": "the session could not start"}
         if "code" in told:
-            os.waitpid(self.pid, 0)
-            self.pid = 0
+            os.waitpid(self._program.pid, 0)
+            self._program.pid = 0
             raise StartFailed(told["code"], told["message"])
-        return told, fds
+        return told
+
+
+def open_ends(pipes: bool) -> tuple[Program, tuple[int, int, int]]:
+    """A terminal or pipes: the keeper's ends, which do not block, and the program's, which do."""
+    program = Program()
+    if pipes:
+        stdin, program.stdin = os.pipe2(os.O_CLOEXEC)
+        program.stdout, stdout = os.pipe2(os.O_CLOEXEC)
+        program.stderr, stderr = os.pipe2(os.O_CLOEXEC)
+        for fd in (program.stdin, program.stdout, program.stderr):
+            os.set_blocking(fd, False)
+        return program, (stdin, stdout, stderr)
+    program.master, program.slave = os.openpty()
+    os.set_blocking(program.master, False)
+    return program, (program.slave, program.slave, program.slave)
 
 
 def _explain(number: int, stage: str, manifest: Json) -> StartFailed:
@@ -125,21 +136,24 @@ def _explain(number: int, stage: str, manifest: Json) -> StartFailed:
     return StartFailed("not_executable", f"{shown}: cannot be executed: {os.strerror(number)}")
 
 
-def _child(manifest_path: str, line: socket.socket) -> None:
+def _child(folder: SessionFolder, stdio: tuple[int, int, int], line: int, lock: int) -> None:
     """In the child, up to exec. Never returns."""
     stage, manifest = "setup", None
     try:
-        manifest = read_json(manifest_path)
+        manifest = read_json(folder.manifest)
         if manifest is None:
             raise OSError(errno.EIO, "its manifest cannot be read")
-        stdio = open_ends(manifest, line)
+        tty = "" if manifest["kind"] == "pipes" else _prepare_terminal(stdio[0], manifest["size"])
+        told = {key: manifest[key] for key in _KEEPERS_OWN if key in manifest}
+        os.write(line, json.dumps({**told, "tty": tty}).encode())
         os.setsid()
-        if manifest["kind"] != "pipes":
+        if tty:
             fcntl.ioctl(stdio[0], termios.TIOCSCTTY, 0)
         for target, source in enumerate(stdio):
             os.dup2(source, target, inheritable=True)
         if manifest.get("cgroup"):  # limits that were asked for hold from the first instruction on
             cgroup.join(manifest["cgroup"], [os.getpid()])
+        _write_facts(lock, manifest, tty)
         _raise_oom_score()
         _reset_signals()
         for name, (soft, hard) in manifest.get("rlimits", {}).items():
@@ -161,34 +175,31 @@ def _child(manifest_path: str, line: socket.socket) -> None:
     os._exit(127)
 
 
-def open_ends(manifest: Json, line: socket.socket) -> tuple[int, ...]:
-    """Make the terminal or the pipes, hand the keeper its ends, and return the program's."""
-    told = {key: manifest[key] for key in _KEEPERS_OWN if key in manifest}
-    if manifest["kind"] == "pipes":
-        (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
-        ends, stdio = [to_stdin, from_stdout, from_stderr], (stdin, stdout, stderr)
-        told["tty"] = ""
-    else:
-        master, slave = os.openpty()
-        ends, stdio = [master, slave], (slave,) * 3
-        told["tty"] = os.ttyname(slave)
-        set_size(slave, *manifest["size"])
-        mode = termios.tcgetattr(slave)
-        mode[0] |= _IUTF8
-        termios.tcsetattr(slave, termios.TCSANOW, mode)
-    for fd in ends:
-        if fd not in stdio:  # the program's own ends block, as any program expects
-            os.set_blocking(fd, False)
-    socket.send_fds(line, [json.dumps(told).encode()], ends)
-    return stdio
+def _prepare_terminal(slave: int, size: list[int]) -> str:
+    set_size(slave, *size)
+    mode = termios.tcgetattr(slave)
+    mode[0] |= _IUTF8
+    termios.tcsetattr(slave, termios.TCSANOW, mode)
+    return os.ttyname(slave)
 
 
-def _tell_failure(line: socket.socket, error: OSError, stage: str, manifest: Json | None) -> None:
+def _write_facts(lock: int, manifest: Json, tty: str) -> None:
+    """Who keeps this, in the lock's own file: for people and tests; nothing depends on it but what it says."""
+    keeper = os.getppid()
+    facts = {
+        "pid": keeper, "started": kernel.start_time(keeper), "program": os.getpid(), "protocol": frames.VERSION,
+        "generation": manifest["generation"], "at": time.time(), "tty": tty,
+    }  # fmt: skip
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, json.dumps(facts, separators=(",", ":")).encode(), 0)
+
+
+def _tell_failure(line: int, error: OSError, stage: str, manifest: Json | None) -> None:
     if manifest is None or stage == "setup":
         failed = StartFailed("failed", f"the session could not start: {error.strerror}")
     else:
         failed = _explain(error.errno or errno.EIO, stage, manifest)
-    line.send(json.dumps({"code": failed.code, "message": str(failed)[:_MESSAGE_MAX]}).encode())
+    os.write(line, json.dumps({"code": failed.code, "message": str(failed)[:_MESSAGE_MAX]}).encode())
 
 
 def _exec(argv: list[bytes], env: dict[bytes, bytes]) -> None:

@@ -7,15 +7,20 @@ quicker: what was rehearsed runs specialised from the first time on.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 
 from ..model.home import SessionFolder
-from ..system.files import write_json
 from ..wire import frames
-from . import acts, program
+from . import acts
 from .keeper import Keeper
-from .start import listen, write_facts
+from .program import Launch, Program, open_ends
+from .start import listen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .program import Json
 
 _ROUNDS = 20  # CPython 3.11 specialises a function after eight calls, and an instruction some runs later
 _EPOCHS = 1 << 62  # granted without a word to the disk: nobody's input depends on them
@@ -36,32 +41,27 @@ def rehearse(folder: str) -> None:
 
 
 def _session(folder: SessionFolder) -> None:
-    manifest = {
-        "id": "ses_rehearsal", "token": "t", "generation": 1, "kind": "terminal", "size": _SIZE, "retain_bytes": 0,
-        "limits": {}, "rlimits": {}, "cwd": "/", "command": ["/"], "env": {"HOME": "/"},
-    }  # fmt: skip
-    write_json(folder.manifest, manifest, durable=False)
-    line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with line, theirs:
-        ends = program.open_ends(manifest, theirs)
-        started, told = program.Launch(0, line).ready()  # everything of a launch but the fork
-        os.close(ends[0])
-        _keep(folder, started, told)
+    manifest = {"id": "ses_rehearsal", "token": "t", "generation": 1, "kind": "terminal", "size": _SIZE, "tty": "/"}
+    line, theirs = os.pipe2(os.O_CLOEXEC)
+    os.write(theirs, json.dumps(manifest).encode())
+    os.close(theirs)
+    launch = Launch(open_ends(False)[0], line)  # everything of a launch but the fork
+    started, told = launch.ready()
+    _keep(folder, started, told)
+    launch.confirm()
 
 
-def _keep(folder: SessionFolder, started: program.Program, told: program.Json) -> None:
-    lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _keep(folder: SessionFolder, started: Program, told: Json) -> None:
     keeper = Keeper(folder, told, started, listen(folder))
     keeper.reserved(_EPOCHS)
     host, channel = socket.socketpair()
     try:
-        write_facts(lock, told, started)
         keeper.adopt(channel)
         _converse(keeper, host)
     finally:
         keeper.forsake()
         host.close()
-        for fd in (lock, started.master, started.slave):
+        for fd in (started.master, started.slave):
             os.close(fd)
 
 

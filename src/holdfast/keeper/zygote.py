@@ -1,7 +1,7 @@
 """The zygote: a warm process that keepers are forked from. It imports everything once and freezes it.
 
-It speaks one tiny protocol with its host over a socket pair on descriptor 0: a packet is a session's folder, with the
-keeper's first channel as its one descriptor. Who takes the packet is the *spare*: a keeper forked in advance, that has
+It speaks one tiny protocol with its host over a socket pair on descriptor 0: a packet is `t` or `p` (terminal or pipes) and
+a session's folder, with the keeper's first channel as its one descriptor. Who takes the packet is the *spare*: a keeper forked in advance, that has
 done all it can do before it knows its session. When it has taken one, the zygote forks the next. Where there is none
 (it was killed, or could not be forked) the packet waits in the socket until there is. When the host is gone, so are
 the zygote and its spare.
@@ -26,36 +26,44 @@ from .rehearsal import rehearse
 from .start import start
 
 _MESSAGE_MAX = 8192  # a path
+_TAKE = int(socket.MSG_DONTWAIT) | int(socket.MSG_CMSG_CLOEXEC)  # a number: adding up enumerations takes memory
 _CHANNEL_FD = 3  # where a keeper has its first channel
 
 
 def serve(sock: socket.socket, roles: str) -> None:
-    """See that there is a spare, until the host closes its end."""
+    """See that there is a spare, until the host closes its end.
+
+    What this loop writes to, between one fork and the next, is a copy of its own for every keeper: so it is kept short.
+    """
     kernel.set_name("hold-zygote")
     registration = kernel.register(roles)
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # it ends with its host, not with a terminal
+    # The zygote ends with its host, and a session by its program, by stop, or by KILL: keepers inherit this.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel itself buries keepers: nobody here waits for them
+    alive, held = os.pipe2(os.O_CLOEXEC)  # `held` is open as long as the zygote lives
     rehearse(os.path.join(roles, "rehearsal"))
     gc.collect()
     gc.freeze()  # what is shared stays shared: the collector never writes to it in a child
     sock.send(b"r")
-    spare = _fork_spare(sock, roles)
+    line = sock.fileno()
+    spare = _fork_spare(line, alive, held, roles)
     while True:
-        if spare is None:
-            select.select([sock], [], [])  # nobody to take a start: the next is taken by one forked for it
+        if spare < 0:
+            select.select([line], [], [])  # nobody to take a start: the next is taken by one forked for it
             if _ended(sock):
                 break
-            spare = _fork_spare(sock, roles)
-            if spare is None:
+            spare = _fork_spare(line, alive, held, roles)
+            if spare < 0:
                 _refuse_next(sock)
                 continue
-        taken = spare.recv(1)  # its word that it took a start; nothing when it died
-        spare.close()
-        spare = None
-        if _ended(sock):
-            break
+        taken = os.read(spare, 1)  # its word that it took a start; nothing when it died
+        os.close(spare)
+        spare = -1
         if taken:
-            spare = _fork_spare(sock, roles)
+            spare = _fork_spare(line, alive, held, roles)
+        elif _ended(sock):
+            break
     _unlink(registration)
 
 
@@ -79,38 +87,28 @@ def _refuse_next(sock: socket.socket) -> None:
         os.close(fd)
 
 
-def _fork_spare(sock: socket.socket, roles: str) -> socket.socket | None:
-    """A line to a new spare, which is nobody's child; None when no process can be had."""
+def _fork_spare(line: int, alive: int, held: int, roles: str) -> int:
+    """What a new spare's word is read from; -1 when no process can be had."""
     try:
-        ours, theirs = socket.socketpair()
+        word, theirs = os.pipe2(os.O_CLOEXEC)
     except OSError:
-        return None
+        return -1
     try:
-        middle = os.fork()
+        pid = os.fork()
     except OSError:
-        ours.close()
-        theirs.close()
-        return None
-    if middle:
-        theirs.close()
-        _, status = os.waitpid(middle, 0)
-        if status:
-            ours.close()
-            return None
-        return ours
-    log = ""
+        os.close(word)
+        os.close(theirs)
+        return -1
+    if pid:
+        os.close(theirs)
+        return word
     try:
         os.setsid()
-        try:
-            if os.fork():
-                os._exit(0)
-        except OSError:
-            os._exit(1)
-        ours.close()
-        log = Home(os.path.dirname(roles)).log
-        _be_spare(sock, theirs, roles)
+        os.close(word)
+        os.close(held)
+        _be_spare(line, alive, theirs, roles)
     except BaseException:  # noqa: BLE001  (a forked child must never return into its parent's code)
-        _log_traceback(log)
+        _log_traceback(Home(os.path.dirname(roles)).log)
     finally:
         os._exit(1)
 
@@ -134,50 +132,52 @@ def _refuse(channel_fd: int, code: str, message: str) -> None:
         pass
 
 
-def _be_spare(sock: socket.socket, zygote: socket.socket, roles: str) -> None:
+def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
     """Wait for a start and keep it; end with the zygote or the host. Does not return."""
+    signal.signal(signal.SIGCHLD, _noticed)  # a keeper does wait for its children; its loop is woken by descriptor
     kernel.set_name("hold-spare")
     registration = kernel.register(roles)
+    host = socket.socket(fileno=os.dup(line))
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    line = os.dup(sock.fileno())  # descriptor 0 is the host's line until here
-    sock.detach()
-    for number in (0, 1, 2):
+    for number in (0, 1, 2):  # the host's line was descriptor 0
         os.dup2(null, number)
     kernel.become_subreaper()
-    told = _next_start(line, zygote)
+    told = _next_start(host, alive)
     if told is None:
         _unlink(registration)
         os._exit(0)
-    folder, channel = told
+    os.write(word, b"t")
+    host.detach()
+    folder, pipes, channel = told
     if channel != _CHANNEL_FD:
         os.dup2(channel, _CHANNEL_FD, inheritable=False)
     os.closerange(_CHANNEL_FD + 1, 65536)
     kernel.set_name("hold-keeper")
-    keep(SessionFolder(folder), registration)
+    keep(SessionFolder(folder), pipes, registration)
 
 
-def _next_start(line: int, zygote: socket.socket) -> tuple[str, int] | None:
-    """The folder and the channel of the next start, the zygote told; None when host or zygote are gone."""
-    host = socket.socket(fileno=line)
+def _noticed(number: int, frame: object) -> None:
+    """A handler, so that the signal is told of at all."""
+
+
+def _next_start(host: socket.socket, alive: int) -> tuple[str, bool, int] | None:
+    """The folder of the next start, whether it is on pipes, and its channel; None when host or zygote are gone."""
     waiting = select.poll()
     waiting.register(host, select.POLLIN)
-    waiting.register(zygote, select.POLLIN)
+    waiting.register(alive, select.POLLIN)
     while True:
-        ready = waiting.poll()
-        if any(fd == zygote.fileno() for fd, _ in ready):
+        if any(fd == alive for fd, _ in waiting.poll()):
             return None
         try:
-            message, fds, _, _ = socket.recv_fds(host, _MESSAGE_MAX, 1, socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
+            message, passed, _, _ = host.recvmsg(_MESSAGE_MAX, socket.CMSG_LEN(4), _TAKE)
         except BlockingIOError:
             continue
         if not message:
             return None
-        zygote.send(b"t")
-        zygote.close()
-        return os.fsdecode(message), fds[0]
+        return os.fsdecode(message[1:]), message[:1] == b"p", int.from_bytes(passed[0][2][:4], sys.byteorder)
 
 
-def keep(folder: SessionFolder, registration: str) -> None:
+def keep(folder: SessionFolder, pipes: bool, registration: str) -> None:
     """Be the keeper of the session in `folder` until it ends. Does not return."""
     lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -187,7 +187,7 @@ def keep(folder: SessionFolder, registration: str) -> None:
         _refuse(_CHANNEL_FD, "conflict", "the session already has a keeper")
         _give_up(registration)
     try:
-        keeper = start(folder, lock)
+        keeper = start(folder, pipes, lock)
     except StartFailed as e:
         _refuse(_CHANNEL_FD, e.code, str(e))
         _give_up(registration)
