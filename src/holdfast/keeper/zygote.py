@@ -22,11 +22,12 @@ from ..model.home import Home, SessionFolder
 from ..system import kernel
 from ..wire import frames
 from .program import StartFailed
-from .rehearsal import rehearse
+from .rehearsal import fill_up, rehearse
 from .start import start
 
 _MESSAGE_MAX = 8192  # a path
 _TAKE = int(socket.MSG_DONTWAIT) | int(socket.MSG_CMSG_CLOEXEC)  # a number: adding up enumerations takes memory
+_burying = True
 _CHANNEL_FD = 3  # where a keeper has its first channel
 
 
@@ -40,10 +41,11 @@ def serve(sock: socket.socket, roles: str) -> None:
     # The zygote ends with its host, and a session by its program, by stop, or by KILL: keepers inherit this.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel itself buries keepers: nobody here waits for them
+    signal.signal(signal.SIGCHLD, _bury)
     alive, held = os.pipe2(os.O_CLOEXEC)  # `held` is open as long as the zygote lives
     rehearse(os.path.join(roles, "rehearsal"))
     gc.collect()
+    kept = fill_up()  # noqa: F841  (kept so that it stays where it is)
     gc.freeze()  # what is shared stays shared: the collector never writes to it in a child
     sock.send(b"r")
     line = sock.fileno()
@@ -134,7 +136,8 @@ def _refuse(channel_fd: int, code: str, message: str) -> None:
 
 def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
     """Wait for a start and keep it; end with the zygote or the host. Does not return."""
-    signal.signal(signal.SIGCHLD, _noticed)  # a keeper does wait for its children; its loop is woken by descriptor
+    global _burying
+    _burying = False  # a keeper wants to know how its children ended, and its loop is woken by descriptor
     kernel.set_name("hold-spare")
     registration = kernel.register(roles)
     host = socket.socket(fileno=os.dup(line))
@@ -156,8 +159,14 @@ def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
     keep(SessionFolder(folder), pipes, registration)
 
 
-def _noticed(number: int, frame: object) -> None:
-    """A handler, so that the signal is told of at all."""
+def _bury(number: int, frame: object) -> None:
+    """Keepers end whenever they like, and the zygote keeps no dead ones. A keeper inherits this as a mere notice."""
+    while _burying:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return
+        except ChildProcessError:
+            return
 
 
 def _next_start(host: socket.socket, alive: int) -> tuple[str, bool, int] | None:
