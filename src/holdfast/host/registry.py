@@ -161,8 +161,7 @@ class Registry:
             request, session_id, self.names(), folder.links, actor, self.home.path, boot_id(), time.time()
         )
         self._claim_name(str(manifest["name"]))
-        os.makedirs(folder.links, mode=0o700)
-        os.mkdir(folder.execs, 0o700)
+        os.mkdir(folder.path, 0o700)
         follow_links(folder.links, request.get("env") or {})
         session = Session(folder, manifest)
         self.sessions[session_id] = session
@@ -197,8 +196,8 @@ class Registry:
             write_json(session.folder.manifest, session.manifest, durable=False)
             # A crash of ours cannot lose the manifest any more; against a power cut it is synced while the keeper
             # starts, and whoever asked is answered only when both are done.
-            synced = loop.run_in_executor(None, sync_file, session.folder.manifest)
             sock = await self._zygote.keeper(session.folder.path, session.kind)
+            synced = loop.run_in_executor(None, sync_file, session.folder.manifest)
             session.ended, session.exit = False, None
             await self._link(session, sock)
             await synced
@@ -298,6 +297,7 @@ def follow_links(links: str, env: dict[str, str]) -> None:
             continue
         temporary = path + ".new"
         try:
+            os.makedirs(links, mode=0o700, exist_ok=True)  # most sessions never need them
             if os.path.lexists(temporary):
                 os.unlink(temporary)
             os.symlink(target, temporary)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .keeper import Keeper
 
 _QUERY_FRESH_S = 1.0  # a program that asked its terminal longer ago has given up, and would take the answer for typing
+_LINE_ENDS = (b"\r", b"\n", b"\x03", b"\x04")  # a line that was sent, given up, or ended
 _FOREGROUND_SIGNALS = {"SIGINT", "SIGQUIT", "SIGTSTP", "SIGWINCH"}  # what a terminal's keys send
 _TREE_SIGNALS = {"SIGKILL", "SIGTERM", "SIGSTOP", "SIGCONT"}  # leaving half a tree behind helps nobody
 
@@ -90,6 +91,8 @@ def status(keeper: Keeper) -> Json:
         "controls": keeper.controls.as_dict(),
         "attached": keeper.attached(),
         "queued_input": len(keeper.input),
+        "typed": keeper.typed,
+        "midline": keeper.midline,
         "input_at": keeper.input_at,
         "output_at": keeper.output_at,
         "stopping": keeper.stopping is not None,
@@ -156,6 +159,8 @@ def _remember(keeper: Keeper, client: str, seq: int) -> None:
 
 def _type(keeper: Keeper, data: bytes) -> None:
     keeper.input.add(data)
+    keeper.typed += 1
+    keeper.midline = data[-1:] not in _LINE_ENDS
     keeper.input_at = time.time()
     keeper.flush_input()
 
@@ -279,7 +284,17 @@ def _op_input(
         _type(keeper, data)
     else:
         _for_its_duration(keeper, actor, lambda: _type(keeper, data))
-    return {"epoch": keeper.controls.epoch, "end": keeper.log.end}
+    return {"epoch": keeper.controls.epoch, "end": keeper.log.end, "typed": keeper.typed}
+
+
+def _op_input_at_prompt(
+    keeper: Keeper, channel: Channel, actor: Actor, request: Json
+) -> Json:
+    """Type, if the shell is at the prompt where it was last seen and nobody typed since; `typed` is 0 where not."""
+    prompt = request["prompt"]
+    if keeper.typed != prompt["typed"] or facts.at_prompt(keeper.program.master, keeper.program.tty) != prompt["seen"]:
+        return {"typed": 0}
+    return _op_input(keeper, channel, actor, request)
 
 
 def _op_drop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
@@ -356,6 +371,7 @@ _OPERATIONS = {
     "status": _op_status,
     "sample": _op_sample,
     "input": _op_input,
+    "input_at_prompt": _op_input_at_prompt,
     "drop": _op_drop,
     "reply": _op_reply,
     "resize": _op_resize,

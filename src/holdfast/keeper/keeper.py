@@ -68,6 +68,8 @@ class Keeper:
         self.blame: str | None = None  # the operator whose signal or stop came last
         self.stopping: Stopping | None = None
         self.input_at = self.output_at = time.time()
+        self.typed = 0  # inputs of operators so far
+        self.midline = False  # the last of them did not end a line: somebody may be in the middle of one
         self.tail = b""
         self.query: Json | None = None  # the newest, for a host that comes a moment after the program asked
         self.query_at = 0.0

@@ -29,6 +29,8 @@ _TOLD_BYTES = 64 << 10  # a pipe holds that much: the child never waits for its 
 _MESSAGE_MAX = 8 << 10  # characters about what failed: the longest path, and with every one escaped it still fits
 # What the keeper itself needs of a manifest; the rest, environment and command, is the child's alone.
 _KEEPERS_OWN = ("id", "token", "generation", "kind", "size", "offset", "retain_bytes", "cgroup")
+_PATH_BYTES = 8192  # longer than any path
+_DESCRIPTORS = 65536  # a spare's are a handful; this is past all of them
 _IUTF8 = 0o40000  # erase whole characters in canonical mode; termios does not name it in 3.11
 
 
@@ -59,32 +61,52 @@ class Launch:
     """A program on its way: a disposable child that sets everything up and then becomes it by exec.
 
     The child reads the manifest and makes the environment, so that the memory this takes is its own and gone with exec:
-    the keeper's pages stay shared with the zygote's.
+    the keeper's pages stay shared with the zygote's. It is forked before its session is known, waits for its order, and
+    ends when it is not needed any more.
     """
 
-    __slots__ = ("_line", "_program")
+    __slots__ = ("_line", "_orders", "pipes", "program")
 
-    def __init__(self, program: Program, line: int) -> None:
-        self._program, self._line = program, line
+    def __init__(self, program: Program, pipes: bool, orders: int, line: int) -> None:
+        self.program, self.pipes, self._orders, self._line = program, pipes, orders, line
 
     @classmethod
-    def begin(cls, folder: SessionFolder, pipes: bool, lock: int) -> Launch:
+    def prepare(cls, pipes: bool) -> Launch:
         program, stdio = open_ends(pipes)
+        orders, ours = os.pipe2(os.O_CLOEXEC)
         line, theirs = os.pipe2(os.O_CLOEXEC)
         program.pid = os.fork()
         if program.pid == 0:
-            _child(folder, stdio, theirs, lock)
+            _child(stdio, not pipes, orders, theirs)
+        os.close(orders)
         os.close(theirs)
         if pipes:
             for fd in stdio:
                 os.close(fd)
-        return cls(program, line)
+        return cls(program, pipes, ours, line)
+
+    def order(self, folder: str) -> bool:
+        """Start what lies in this folder; false when the child is not there any more."""
+        try:
+            os.write(self._orders, os.fsencode(folder))
+        except BrokenPipeError:
+            return False
+        os.close(self._orders)
+        return True
+
+    def discard(self) -> None:
+        """Another kind of program is wanted: close every end of this one, which ends its child."""
+        mine = self.program
+        for fd in (mine.master, mine.slave, mine.stdin, mine.stdout, mine.stderr, self._orders, self._line):
+            if fd >= 0:
+                os.close(fd)
+        os.waitpid(mine.pid, 0)
 
     def ready(self) -> tuple[Program, Json]:
         """The program's ends, and what a keeper must know of the manifest. The exec is still to come."""
         told = self._told(os.read(self._line, _TOLD_BYTES))
-        self._program.tty = told["tty"]
-        return self._program, told
+        self.program.tty = told["tty"]
+        return self.program, told
 
     def confirm(self) -> None:
         """Return when exec has happened; raise StartFailed when it has not."""
@@ -95,14 +117,14 @@ class Launch:
 
     def abandon(self) -> None:
         """Something else went wrong meanwhile: nothing of it may be left running."""
-        if self._program.pid:
-            os.kill(self._program.pid, signal.SIGKILL)
+        if self.program.pid:
+            os.kill(self.program.pid, signal.SIGKILL)
 
     def _told(self, data: bytes) -> Json:
         told: Json = json.loads(data) if data else {"code": "failed", "message": "the session could not start"}
         if "code" in told:
-            os.waitpid(self._program.pid, 0)
-            self._program.pid = 0
+            os.waitpid(self.program.pid, 0)
+            self.program.pid = 0
             raise StartFailed(told["code"], told["message"])
         return told
 
@@ -136,26 +158,30 @@ def _explain(number: int, stage: str, manifest: Json) -> StartFailed:
     return StartFailed("not_executable", f"{shown}: cannot be executed: {os.strerror(number)}")
 
 
-def _child(folder: SessionFolder, stdio: tuple[int, int, int], line: int, lock: int) -> None:
+def _child(stdio: tuple[int, int, int], terminal: bool, orders: int, line: int) -> None:
     """In the child, up to exec. Never returns."""
     stage, manifest = "setup", None
     try:
-        manifest = read_json(folder.manifest)
-        if manifest is None:
-            raise OSError(errno.EIO, "its manifest cannot be read")
-        tty = "" if manifest["kind"] == "pipes" else _prepare_terminal(stdio[0], manifest["size"])
-        told = {key: manifest[key] for key in _KEEPERS_OWN if key in manifest}
-        os.write(line, json.dumps({**told, "tty": tty}).encode())
         os.setsid()
-        if tty:
+        if terminal:
             fcntl.ioctl(stdio[0], termios.TIOCSCTTY, 0)
         for target, source in enumerate(stdio):
             os.dup2(source, target, inheritable=True)
-        if manifest.get("cgroup"):  # limits that were asked for hold from the first instruction on
-            cgroup.join(manifest["cgroup"], [os.getpid()])
-        _write_facts(lock, manifest, tty)
+        _close_all_but(orders, line)
         _raise_oom_score()
         _reset_signals()
+        folder = SessionFolder(os.fsdecode(os.read(orders, _PATH_BYTES)))
+        if not folder.path:  # the keeper is gone, or has no need of this
+            os._exit(0)
+        manifest = read_json(folder.manifest)
+        if manifest is None:
+            raise OSError(errno.EIO, "its manifest cannot be read")
+        tty = _prepare_terminal(manifest["size"]) if terminal else ""
+        told = {key: manifest[key] for key in _KEEPERS_OWN if key in manifest}
+        os.write(line, json.dumps({**told, "tty": tty}).encode())
+        if manifest.get("cgroup"):  # limits that were asked for hold from the first instruction on
+            cgroup.join(manifest["cgroup"], [os.getpid()])
+        _write_facts(folder.keeper_lock, manifest, tty)
         for name, (soft, hard) in manifest.get("rlimits", {}).items():
             try:
                 resource.setrlimit(getattr(resource, name), (soft, hard))
@@ -175,23 +201,33 @@ def _child(folder: SessionFolder, stdio: tuple[int, int, int], line: int, lock: 
     os._exit(127)
 
 
-def _prepare_terminal(slave: int, size: list[int]) -> str:
-    set_size(slave, *size)
-    mode = termios.tcgetattr(slave)
+def _close_all_but(*kept: int) -> None:
+    last = 2
+    for fd in sorted(kept):
+        os.closerange(last + 1, fd)
+        last = fd
+    os.closerange(last + 1, _DESCRIPTORS)
+
+
+def _prepare_terminal(size: list[int]) -> str:
+    """The size and mode of the terminal that is our standard input by now; its path."""
+    set_size(0, *size)
+    mode = termios.tcgetattr(0)
     mode[0] |= _IUTF8
-    termios.tcsetattr(slave, termios.TCSANOW, mode)
-    return os.ttyname(slave)
+    termios.tcsetattr(0, termios.TCSANOW, mode)
+    return os.ttyname(0)
 
 
-def _write_facts(lock: int, manifest: Json, tty: str) -> None:
+def _write_facts(lock: str, manifest: Json, tty: str) -> None:
     """Who keeps this, in the lock's own file: for people and tests; nothing depends on it but what it says."""
     keeper = os.getppid()
     facts = {
         "pid": keeper, "started": kernel.start_time(keeper), "program": os.getpid(), "protocol": frames.VERSION,
         "generation": manifest["generation"], "at": time.time(), "tty": tty,
     }  # fmt: skip
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, json.dumps(facts, separators=(",", ":")).encode(), 0)
+    fd = os.open(lock, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    os.write(fd, json.dumps(facts, separators=(",", ":")).encode())
+    os.close(fd)
 
 
 def _tell_failure(line: int, error: OSError, stage: str, manifest: Json | None) -> None:

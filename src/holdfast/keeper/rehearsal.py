@@ -50,7 +50,10 @@ def _session(folder: SessionFolder) -> None:
     line, theirs = os.pipe2(os.O_CLOEXEC)
     os.write(theirs, json.dumps(manifest).encode())
     os.close(theirs)
-    launch = Launch(open_ends(False)[0], line)  # everything of a launch but the fork
+    orders, ours = os.pipe2(os.O_CLOEXEC)
+    launch = Launch(open_ends(False)[0], False, ours, line)  # everything of a launch but the fork
+    launch.order(folder.path)
+    os.close(orders)
     started, told = launch.ready()
     _keep(folder, started, told)
     launch.confirm()

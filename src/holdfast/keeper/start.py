@@ -10,9 +10,12 @@ from .keeper import Keeper
 from .program import Launch
 
 
-def start(folder: SessionFolder, pipes: bool, lock: int) -> Keeper:
+def start(folder: SessionFolder, pipes: bool, launch: Launch) -> Keeper:
     """A keeper whose program runs; raises StartFailed or OSError, and then nothing of it is left."""
-    launch = Launch.begin(folder, pipes, lock)
+    if launch.pipes is not pipes or not launch.order(folder.path):  # made for another kind, or killed
+        launch.discard()
+        launch = Launch.prepare(pipes)
+        launch.order(folder.path)
     try:
         listener = listen(folder)  # while the child sets the program up
         program, manifest = launch.ready()

@@ -17,18 +17,18 @@ import select
 import signal
 import socket
 import sys
+from _signal import signal as _handle  # signal.signal makes enumerations of its answer: 100 KB for every keeper
 
 from ..model.home import Home, SessionFolder
 from ..system import kernel
 from ..wire import frames
-from .program import StartFailed
+from .program import Launch, StartFailed
 from .rehearsal import fill_up, rehearse
 from .start import start
 
 _MESSAGE_MAX = 8192  # a path
 _TAKE = int(socket.MSG_DONTWAIT) | int(socket.MSG_CMSG_CLOEXEC)  # a number: adding up enumerations takes memory
-_burying = True
-_CHANNEL_FD = 3  # where a keeper has its first channel
+_SIGCHLD = int(signal.SIGCHLD)
 
 
 def serve(sock: socket.socket, roles: str) -> None:
@@ -41,7 +41,7 @@ def serve(sock: socket.socket, roles: str) -> None:
     # The zygote ends with its host, and a session by its program, by stop, or by KILL: keepers inherit this.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, _bury)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel itself buries keepers, at once: nobody waits for them
     alive, held = os.pipe2(os.O_CLOEXEC)  # `held` is open as long as the zygote lives
     rehearse(os.path.join(roles, "rehearsal"))
     gc.collect()
@@ -136,8 +136,7 @@ def _refuse(channel_fd: int, code: str, message: str) -> None:
 
 def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
     """Wait for a start and keep it; end with the zygote or the host. Does not return."""
-    global _burying
-    _burying = False  # a keeper wants to know how its children ended, and its loop is woken by descriptor
+    _handle(_SIGCHLD, _noticed)  # a keeper does want to know how its children end
     kernel.set_name("hold-spare")
     registration = kernel.register(roles)
     host = socket.socket(fileno=os.dup(line))
@@ -145,28 +144,22 @@ def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
     for number in (0, 1, 2):  # the host's line was descriptor 0
         os.dup2(null, number)
     kernel.become_subreaper()
+    launch = Launch.prepare(pipes=False)
     told = _next_start(host, alive)
     if told is None:
         _unlink(registration)
         os._exit(0)
     os.write(word, b"t")
-    host.detach()
+    host.close()
+    for fd in (null, alive, word):
+        os.close(fd)
     folder, pipes, channel = told
-    if channel != _CHANNEL_FD:
-        os.dup2(channel, _CHANNEL_FD, inheritable=False)
-    os.closerange(_CHANNEL_FD + 1, 65536)
     kernel.set_name("hold-keeper")
-    keep(SessionFolder(folder), pipes, registration)
+    keep(SessionFolder(folder), pipes, channel, launch, registration)
 
 
-def _bury(number: int, frame: object) -> None:
-    """Keepers end whenever they like, and the zygote keeps no dead ones. A keeper inherits this as a mere notice."""
-    while _burying:
-        try:
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                return
-        except ChildProcessError:
-            return
+def _noticed(number: int, frame: object) -> None:
+    """Only to have a handler: a keeper's loop is woken through its descriptor."""
 
 
 def _next_start(host: socket.socket, alive: int) -> tuple[str, bool, int] | None:
@@ -186,24 +179,24 @@ def _next_start(host: socket.socket, alive: int) -> tuple[str, bool, int] | None
         return os.fsdecode(message[1:]), message[:1] == b"p", int.from_bytes(passed[0][2][:4], sys.byteorder)
 
 
-def keep(folder: SessionFolder, pipes: bool, registration: str) -> None:
+def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, registration: str) -> None:
     """Be the keeper of the session in `folder` until it ends. Does not return."""
     lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         # Held by this process alone, for its whole life: who can take it knows that the keeper is dead.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        _refuse(_CHANNEL_FD, "conflict", "the session already has a keeper")
+        _refuse(channel, "conflict", "the session already has a keeper")
         _give_up(registration)
     try:
-        keeper = start(folder, pipes, lock)
+        keeper = start(folder, pipes, launch)
     except StartFailed as e:
-        _refuse(_CHANNEL_FD, e.code, str(e))
+        _refuse(channel, e.code, str(e))
         _give_up(registration)
     except OSError as e:
-        _refuse(_CHANNEL_FD, "failed", f"the session could not start: {e.strerror}")
+        _refuse(channel, "failed", f"the session could not start: {e.strerror}")
         _give_up(registration)
-    keeper.adopt(socket.socket(fileno=_CHANNEL_FD))
+    keeper.adopt(socket.socket(fileno=channel))
     keeper.run()
     _unlink(registration)
     os._exit(0)
