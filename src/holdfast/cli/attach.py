@@ -68,6 +68,8 @@ class Attachment:
         self._at = 0
         self._seq = 0
         self._told: str | None = None
+        self._me: str | None = None
+        self._acted = False  # typed or took, and not heard yet that the controls are ours
         self._size: tuple[int, int] = (0, 0)
         self.exit: dict[str, Any] | None = None
         self.name = session
@@ -114,11 +116,13 @@ class Attachment:
         )
         self._sock = socket.socket(fileno=fd)
         self._session = about["session"]
+        self._me = about.get("me", {}).get("operator")
         if restore:
             self._at = about["offset"]
         if not self._read_only:
             self._resize()
             if self._take:
+                self._acted = True
                 self._send(frames.message(frames.ACT, {"id": 1, "op": "take", "force": True}))
         self._send(frames.read(self._at))
         return about  # type: ignore[no-any-return]
@@ -169,6 +173,7 @@ class Attachment:
         data, detach = self._keys.feed(data)
         if data and not self._read_only:
             self._seq += 1
+            self._acted = True
             self._send(frames.input_frame(self._seq, 0, data))
         if detach:
             return f"[detached from {self.name}; it goes on: hold attach {self.name}]"
@@ -204,8 +209,11 @@ class Attachment:
             self.exit = event["exit"]
         elif kind == "controls":
             self._told = None
-            if event["controls"]["holder"] is not None and not self._read_only:
-                self._resize()  # if it is us the window is ours to size; if not the keeper ignores it
+            # Controls that came to us because we typed or took them: the window is ours to size. Others of the same
+            # operator hear this too, and two windows that both answered would go on for ever.
+            if self._acted and event["controls"]["holder"] == self._me:
+                self._acted = False
+                self._resize()
 
     def _refused(self, result: dict[str, Any]) -> None:
         """Typing was refused: say who holds the controls, once, where the user looks anyway: the bell and the title."""

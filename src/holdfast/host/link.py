@@ -15,6 +15,7 @@ from ..wire.sockets import reachable
 
 Json = dict[str, Any]
 
+_REWATCH_S = 0.02  # a screen that follows from afar may hear of new output this much later
 _RECV_BYTES = 256 << 10  # answers and events; output never comes this way
 
 def dial(path: str) -> socket.socket:
@@ -50,6 +51,7 @@ class KeeperLink:
         self._growth: list[tuple[int, asyncio.Future[Any]]] = []
         self._next = 0
         self._watching = -1
+        self._later: asyncio.TimerHandle | None = None
         self.end = 0
         self.welcome: asyncio.Future[Json] = self._loop.create_future()
         self.lost = False
@@ -111,6 +113,8 @@ class KeeperLink:
 
     def _closed(self) -> None:
         self.lost = True
+        if self._later is not None:
+            self._later.cancel()
         gone = HoldfastError("failed", "the session's keeper is gone", "hold status tells what is left")
         for future in self._waiting.values():
             if not future.done():
@@ -179,14 +183,17 @@ class KeeperLink:
         if not self._unsent:
             self._loop.remove_writer(self._sock.fileno())
 
-    async def act(self, op: str, **request: object) -> Json:
-        """One ACT and its answer; a keeper that does not answer in time is an error, not a hang."""
+    async def act(self, op: str, *, behind: bytes = b"", **request: object) -> Json:
+        """One ACT and its answer; a keeper that does not answer in time is an error, not a hang.
+
+        `behind` is sent with it, in one piece: every piece is a wake-up over there.
+        """
         self._next += 1
         number = self._next
         future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
-            self._send(frames.message(frames.ACT, {"id": number, "op": op, **request}))
+            self._send(frames.message(frames.ACT, {"id": number, "op": op, **request}) + behind)
             async with asyncio.timeout(KEEPER_ANSWER_S):
                 return await future
         except TimeoutError:
@@ -196,13 +203,19 @@ class KeeperLink:
         finally:
             self._waiting.pop(number, None)
 
-    async def input(self, data: bytes, actor: Json, hold: str | None = None, prompt: Json | None = None) -> Json:
-        """Type; with `prompt` only if the shell still is where that says (`typed` is 0 if not)."""
+    async def input(self, data: bytes, actor: Json, hold: str | None = None, prompt: Json | None = None,
+                    watch: int = -1) -> Json:  # fmt: skip
+        """Type; with `prompt` only if the shell still is where that says (`typed` is 0 if not). With `watch` the next
+        wait for the log to grow past it is announced along with it."""
         extra: Json = {"hold": hold} if hold else {}
         if prompt is not None:
             extra["prompt"] = prompt
+        behind = b""
+        if 0 <= watch and not 0 <= self._watching <= watch:
+            self._watching = watch
+            behind = frames.u64_frame(frames.WATCH, watch)
         op = "input" if prompt is None else "input_at_prompt"
-        return await self.act(op, data=base64.b64encode(data).decode(), **{"as": actor}, **extra)
+        return await self.act(op, behind=behind, data=base64.b64encode(data).decode(), **{"as": actor}, **extra)
 
     # -- growth of the log
 
@@ -230,7 +243,10 @@ class KeeperLink:
 
     def _rewatch(self) -> None:
         """One watch at the keeper serves every waiter: the nearest offset."""
-        if not self._growth:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        if not self._growth or self._sock is None:
             return
         nearest = min(past for past, _ in self._growth)
         if self._watching < 0 or nearest < self._watching:
@@ -245,4 +261,6 @@ class KeeperLink:
         for _, future in ready:
             if not future.done():
                 future.set_result(end)
-        self._rewatch()
+        # Whoever was just told usually asks for more at once, and that question serves the others too.
+        if self._growth and self._later is None:
+            self._later = self._loop.call_later(_REWATCH_S, self._rewatch)

@@ -177,6 +177,8 @@ def _resize(keeper: Keeper, channel: Channel, actor: Actor, cols: int, rows: int
     _require(channel, "resize")
     if channel.size != (cols, rows):
         channel.size = (cols, rows)
+    if (cols, rows) == keeper.size:  # nothing to do, and nothing to tell: an event for it would be answered again
+        return
     if hold in keeper.controls.holds:
         _apply_size(keeper, cols, rows)
     else:

@@ -143,7 +143,7 @@ class Execs:
         session = command.session
         assert session.link is not None
         try:
-            told = await session.link.input(command.typed, actor, command.id, prompt)
+            told = await session.link.input(command.typed, actor, command.id, prompt, watch=command.scanned)
         except HoldfastError as e:
             if prompt is None or e.code != "unsupported":
                 command.never_ran()
