@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HomeForTests, until
 
+_SIZED_MAX = 4  # two windows, and a second size for each that was made before it had its own
 _QUIET_S = 0.3  # windows that answer each other do so thousands of times in it
 
 
@@ -42,9 +43,8 @@ def test_two_windows_of_different_size_leave_everybody_idle(hold: HomeForTests) 
         until(lambda: pumped(small, large) and len(s.status().attached) == 2, timeout=30)
         everybody = [hold.daemon_pid(), hold.keeper_pid(s), small.pid, large.pid]
         until(lambda: at_rest(everybody, [small, large]), timeout=30)
-        epoch = s.status().controls.epoch
-        until(lambda: at_rest(everybody, [small, large]), timeout=30)
-        assert s.status().controls.epoch == epoch
+        # Each window sized the terminal once, when it came. What they answer each other with would count on.
+        assert s.status().controls.epoch <= _SIZED_MAX
     finally:
         small.close()
         large.close()
