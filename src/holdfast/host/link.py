@@ -183,17 +183,18 @@ class KeeperLink:
         if not self._unsent:
             self._loop.remove_writer(self._sock.fileno())
 
-    async def act(self, op: str, *, behind: bytes = b"", **request: object) -> Json:
-        """One ACT and its answer; a keeper that does not answer in time is an error, not a hang.
+    async def act(self, op: str, **request: object) -> Json:
+        """One ACT and its answer; a keeper that does not answer in time is an error, not a hang."""
+        return await self._ask({"op": op, **request})
 
-        `behind` is sent with it, in one piece: every piece is a wake-up over there.
-        """
+    async def _ask(self, request: Json, behind: bytes = b"") -> Json:
+        """`behind` is sent with it, in one piece: every piece is a wake-up over there."""
         self._next += 1
         number = self._next
         future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
-            self._send(frames.message(frames.ACT, {"id": number, "op": op, **request}) + behind)
+            self._send(frames.message(frames.ACT, {"id": number, **request}) + behind)
             async with asyncio.timeout(KEEPER_ANSWER_S):
                 return await future
         except TimeoutError:
@@ -207,15 +208,16 @@ class KeeperLink:
                     watch: int = -1) -> Json:  # fmt: skip
         """Type; with `prompt` only if the shell still is where that says (`typed` is 0 if not). With `watch` the next
         wait for the log to grow past it is announced along with it."""
-        extra: Json = {"hold": hold} if hold else {}
+        request: Json = {"op": "input", "data": base64.b64encode(data).decode(), "as": actor}
+        if hold:
+            request["hold"] = hold
         if prompt is not None:
-            extra["prompt"] = prompt
+            request.update(op="input_at_prompt", prompt=prompt)
         behind = b""
-        if 0 <= watch and not 0 <= self._watching <= watch:
+        if watch >= 0 and not 0 <= self._watching <= watch:
             self._watching = watch
             behind = frames.u64_frame(frames.WATCH, watch)
-        op = "input" if prompt is None else "input_at_prompt"
-        return await self.act(op, behind=behind, data=base64.b64encode(data).decode(), **{"as": actor}, **extra)
+        return await self._ask(request, behind)
 
     # -- growth of the log
 

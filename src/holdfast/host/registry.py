@@ -215,8 +215,8 @@ class Registry:
         return session.leaves
 
     def _place(self, session: Session, pid: int) -> None:
-        """The bound that everybody has comes a moment after the start: nobody waits for it, and no program is that quick
-        to run out of processes. One that was asked for holds before exec, in the program's own set-up."""
+        """The bound that everybody has comes a moment after the start: nobody waits for it, and no program runs out of
+        processes that quickly. One that was asked for holds before exec, in the program's own set-up."""
         cgroup.join_tree(self._leaf(session), pid)
         if not session.live:  # it was quicker still
             cgroup.remove(session.leaves)

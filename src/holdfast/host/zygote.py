@@ -31,11 +31,12 @@ class Zygote:
     async def start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # a start is one packet
         # -I -S: nothing of the user's Python set-up runs in a keeper, and 3.7 MB less are imported.
-        with open(Home(os.path.dirname(self._roles)).log, "ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", _ENTRY, self._roles],
-                stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=log, cwd="/", start_new_session=True,
-            )  # fmt: skip
+        complaints = os.open(Home(os.path.dirname(self._roles)).log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", _ENTRY, self._roles],
+            stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=complaints, cwd="/", start_new_session=True,
+        )  # fmt: skip
+        os.close(complaints)
         theirs.close()
         ours.setblocking(False)
         self._sock = ours
@@ -57,7 +58,8 @@ class Zygote:
                 assert self._sock is not None
                 ours, theirs = socket.socketpair()
                 try:
-                    socket.send_fds(self._sock, [(b"p" if kind == "pipes" else b"t") + os.fsencode(folder)], [theirs.fileno()])
+                    packet = (b"p" if kind == "pipes" else b"t") + os.fsencode(folder)
+                    socket.send_fds(self._sock, [packet], [theirs.fileno()])
                     return ours
                 except OSError:
                     ours.close()

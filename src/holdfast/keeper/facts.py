@@ -64,7 +64,7 @@ def sample(master_fd: int, tty_path: str, members: list[int]) -> dict[str, objec
 
 
 def at_prompt(master_fd: int, tty_path: str) -> list[object] | None:
-    """What a shell's prompt looks like to the kernel, in a few facts that compare; None where nothing reads the terminal.
+    """A shell's prompt as the kernel sees it, in a few facts that compare; None where nothing reads the terminal.
 
     Whoever judged them once to be a prompt can have them checked later, in the same breath as something is typed.
     """

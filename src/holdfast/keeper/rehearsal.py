@@ -33,7 +33,7 @@ _SIZE = [80, 24]
 
 
 def rehearse(folder: str) -> None:
-    """Live through a short session in `folder`, which is removed again. Where that fails, nothing is lost but the gain."""
+    """Live through a short session in `folder`, which is removed again. Where that fails, only the gain is lost."""
     _remove(folder)
     try:
         os.makedirs(folder, mode=0o700)

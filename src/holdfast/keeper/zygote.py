@@ -1,10 +1,10 @@
 """The zygote: a warm process that keepers are forked from. It imports everything once and freezes it.
 
-It speaks one tiny protocol with its host over a socket pair on descriptor 0: a packet is `t` or `p` (terminal or pipes) and
-a session's folder, with the keeper's first channel as its one descriptor. Who takes the packet is the *spare*: a keeper forked in advance, that has
-done all it can do before it knows its session. When it has taken one, the zygote forks the next. Where there is none
-(it was killed, or could not be forked) the packet waits in the socket until there is. When the host is gone, so are
-the zygote and its spare.
+It speaks one tiny protocol with its host over a socket pair on descriptor 0: a packet is `t` or `p` (a terminal or
+pipes) and a session's folder, with the keeper's first channel as its one descriptor. Who takes the packet is the
+*spare*: a keeper forked in advance, that has done all it can do before it knows its session. When it has taken one, the
+zygote forks the next. Where there is none (it was killed, or could not be forked) the packet waits in the socket until
+there is. When the host is gone, so are the zygote and its spare.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import select
 import signal
 import socket
 import sys
-from _signal import signal as _handle  # signal.signal makes enumerations of its answer: 100 KB for every keeper
+from _signal import signal as _handle  # type: ignore[import-not-found]
 
 from ..model.home import Home, SessionFolder
 from ..system import kernel
@@ -136,7 +136,9 @@ def _refuse(channel_fd: int, code: str, message: str) -> None:
 
 def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
     """Wait for a start and keep it; end with the zygote or the host. Does not return."""
-    _handle(_SIGCHLD, _noticed)  # a keeper does want to know how its children end
+    # A keeper does want to know how its children end. Set by the bare call of the C module: the one that Python shows
+    # makes enumerations of its answer, and what that touches is 100 KB for every keeper.
+    _handle(_SIGCHLD, _noticed)
     kernel.set_name("hold-spare")
     registration = kernel.register(roles)
     host = socket.socket(fileno=os.dup(line))

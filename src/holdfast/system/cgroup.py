@@ -49,7 +49,9 @@ def possible_leaves(session: str) -> list[str]:
     """Where a session's leaves are, if it has any: so that whoever ends it can remove them without having made them."""
     own = _own_paths()
     places = [f"{own[c].rstrip('/')}/{_name(session)}" for c in ("pids", "memory") if c in own]
-    return places + [f"{os.path.dirname(own[''].rstrip('/'))}/{_name(session)}"] if "" in own else places
+    if "" in own:
+        places.append(f"{os.path.dirname(own[''].rstrip('/'))}/{_name(session)}")
+    return places
 
 
 def leaves_of(pid: int, session: str) -> list[str]:

@@ -1,7 +1,7 @@
 """A session's commands on disk: one file, a line when a command begins and one when it has ended.
 
-Appending to a file that is there costs a tenth of making one. A line cut off by a power loss spoils only itself, because
-each begins on a line of its own.
+Appending to a file that is there costs a tenth of making one. A line cut off by a power loss spoils only itself,
+because each begins on a line of its own.
 """
 
 from __future__ import annotations
