@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, alive, read_all, until, wait_fd
 
 
@@ -115,3 +116,15 @@ def test_the_spare_is_no_session(hold: HomeForTests) -> None:
     hold.host.call("down")
     hold.host.close()
     until(lambda: not alive(spare), timeout=60)
+
+
+def test_a_program_that_cannot_start_is_told_exactly_however_often(hold: HomeForTests) -> None:
+    """What failed may be said before or after the keeper listens for it."""
+    for _ in range(20):
+        with pytest.raises(HoldfastError) as missing:
+            hold.run("/nonexistent/program")
+        assert (missing.value.code, missing.value.message) == ("no_program", "/nonexistent/program: command not found")
+        with pytest.raises(HoldfastError) as nowhere:
+            hold.run("cat", cwd="/nonexistent")
+        assert nowhere.value.code == "not_found"
+    works(hold, "fine")

@@ -65,10 +65,11 @@ class Launch:
     ends when it is not needed any more.
     """
 
-    __slots__ = ("_line", "_orders", "pipes", "program")
+    __slots__ = ("_line", "_orders", "_rest", "pipes", "program")
 
     def __init__(self, program: Program, pipes: bool, orders: int, line: int) -> None:
         self.program, self.pipes, self._orders, self._line = program, pipes, orders, line
+        self._rest = b""
 
     @classmethod
     def prepare(cls, pipes: bool) -> Launch:
@@ -104,16 +105,22 @@ class Launch:
 
     def ready(self) -> tuple[Program, Json]:
         """The program's ends, and what a keeper must know of the manifest. The exec is still to come."""
-        told = self._told(os.read(self._line, _TOLD_BYTES))
+        data = b""
+        while b"\n" not in data and (more := os.read(self._line, _TOLD_BYTES)):
+            data += more
+        line, _, self._rest = data.partition(b"\n")
+        told = self._told(line)
         self.program.tty = told["tty"]
         return self.program, told
 
     def confirm(self) -> None:
         """Return when exec has happened; raise StartFailed when it has not."""
-        data = os.read(self._line, _TOLD_BYTES)  # exec closes the child's end
+        data = self._rest
+        while more := os.read(self._line, _TOLD_BYTES):  # exec closes the child's end
+            data += more
+        os.close(self._line)
         if data:
             self._told(data)
-        os.close(self._line)
 
     def abandon(self) -> None:
         """Something else went wrong meanwhile: nothing of it may be left running."""
@@ -178,7 +185,7 @@ def _child(stdio: tuple[int, int, int], terminal: bool, orders: int, line: int) 
             raise OSError(errno.EIO, "its manifest cannot be read")
         tty = _prepare_terminal(manifest["size"]) if terminal else ""
         told = {key: manifest[key] for key in _KEEPERS_OWN if key in manifest}
-        os.write(line, json.dumps({**told, "tty": tty}).encode())
+        os.write(line, json.dumps({**told, "tty": tty}).encode() + b"\n")
         if manifest.get("cgroup"):  # limits that were asked for hold from the first instruction on
             cgroup.join(manifest["cgroup"], [os.getpid()])
         _write_facts(folder.keeper_lock, manifest, tty)
@@ -235,7 +242,7 @@ def _tell_failure(line: int, error: OSError, stage: str, manifest: Json | None) 
         failed = StartFailed("failed", f"the session could not start: {error.strerror}")
     else:
         failed = _explain(error.errno or errno.EIO, stage, manifest)
-    os.write(line, json.dumps({"code": failed.code, "message": str(failed)[:_MESSAGE_MAX]}).encode())
+    os.write(line, json.dumps({"code": failed.code, "message": str(failed)[:_MESSAGE_MAX]}).encode() + b"\n")
 
 
 def _exec(argv: list[bytes], env: dict[bytes, bytes]) -> None:

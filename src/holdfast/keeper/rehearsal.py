@@ -48,7 +48,7 @@ def rehearse(folder: str) -> None:
 def _session(folder: SessionFolder) -> None:
     manifest = {"id": "ses_rehearsal", "token": "t", "generation": 1, "kind": "terminal", "size": _SIZE, "tty": "/"}
     line, theirs = os.pipe2(os.O_CLOEXEC)
-    os.write(theirs, json.dumps(manifest).encode())
+    os.write(theirs, json.dumps(manifest).encode() + b"\n")
     os.close(theirs)
     orders, ours = os.pipe2(os.O_CLOEXEC)
     launch = Launch(open_ends(False)[0], False, ours, line)  # everything of a launch but the fork

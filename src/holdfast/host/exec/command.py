@@ -57,7 +57,7 @@ class Command:
         self.typed = wrapped.typed
 
     def never_ran(self) -> None:
-        """Refused before a byte of it was typed."""
+        """Not a byte of it was typed: nobody shall take it for one that runs."""
         self.finish("shell_ended", None, int(self.record["from"]), None)
         self.clean()
 

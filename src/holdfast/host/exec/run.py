@@ -80,7 +80,7 @@ class Execs:
             if await self._type(command, actor, session.prompt):
                 return command
             session.prompt = None
-            command.clean()
+            command.never_ran()
         prompt = await self._at_prompt(session)
         command = self._prepare(session, prompt, source, actor, exec_id)
         if prompt["midline"]:  # somebody is in the middle of a line, a search or a menu
