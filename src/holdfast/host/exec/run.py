@@ -233,6 +233,8 @@ class Execs:
         """Look for this command's marks in what was printed since."""
         session = command.session
         end = session.link.end if session.link else session.reader.bounds()[1]
+        if end <= command.scanned:
+            return
         for piece in session.reader.pieces(command.scanned, end):
             command.scanned = piece.end
             if piece.data is None:
