@@ -31,7 +31,7 @@ def measure(quick: bool) -> list[Result]:
         daemon, zygote = ours.daemon_pid(), ours.zygote_pid()
         keepers = [ours.keeper_pid(s) for s in sessions]
         ours.host.close()  # nobody asks: not even an open connection of this process
-        everyone = [daemon, zygote, *keepers]
+        everyone = [daemon, zygote, *ours.spares(), *keepers]
         proc.settle(everyone, _SETTLED_S)
         calls, switches, which = _count(everyone, seconds, ours.daemon_pid)
         tmux_calls, _, _ = _count([tmux.pid], seconds, lambda: tmux.screen("s1"))
@@ -47,7 +47,7 @@ def measure(quick: bool) -> list[Result]:
                 Target("context switches", switches, 0, "lower", ""),
             ),
             notes=(
-                f"host, zygote and {_SESSIONS} keepers, bash at its prompt; counted by `strace` and by the kernel",
+                f"host, zygote, spare and {_SESSIONS} keepers, bash at its prompt; counted by `strace` and the kernel",
                 *((f"seen: {which}",) if which else ()),
             ),
         )

@@ -57,9 +57,17 @@ class Ours:
     def zygote_pid(self) -> int:
         return int(self.host.call("ping")["host"]["zygote_pid"])
 
+    def spares(self) -> list[int]:
+        """The keeper that waits for the next start, and the child that will be its program."""
+        names = {pid: Path(f"/proc/{pid}/comm") for pid in map(int, filter(str.isdigit, os.listdir("/proc")))}
+        roles = kernel.registered(str(Path(self.path, "roles")))
+        spares = [pid for pid in roles if pid in names and names[pid].read_text() == "hold-spare\n"]
+        children = [int(n) for pid in spares for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return spares + children
+
     def keeper_pid(self, session: Session) -> int:
         folder = Path(self.path, "sessions", session.id)
-        return int(json.loads((folder / "keeper.json").read_text())["pid"])
+        return int(json.loads((folder / "keeper.lock").read_text())["pid"])
 
     def kill_daemon(self) -> None:
         """SIGKILL, and wait until it is gone."""

@@ -195,3 +195,31 @@ def test_the_command_line_streams_output_and_passes_the_code_through(bash: Sessi
 def test_an_unknown_exec_id_is_not_found(bash: Session, hold: HomeForTests) -> None:
     assert hold("exec-result", "bash", "exe_none").code == 3
     assert hold("exec-result", "bash", "../../etc/passwd").code == 3
+
+
+@pytest.mark.parametrize("left", [b'echo "abc\r', b"cat <<END\rone\r", b"garbage (", b"\x12sea"], ids=["quote", "heredoc", "text", "search"])
+def test_what_somebody_left_at_the_prompt_is_given_up(shell: Session, left: bytes) -> None:
+    """An open quote, a heredoc, half a line, a search: the command runs, once, and what was left does not."""
+    assert shell.exec("echo before", timeout=30).output == "before\n"
+    shell.send(left)
+    until(lambda: shell.status().activity.kind == "at_prompt", timeout=30)
+    done = shell.exec("echo hi", timeout=60)
+    assert (done.state, done.exit_code, done.output) == ("exited", 0, "hi\n")
+    again = shell.exec("echo again", timeout=60)
+    assert (again.exit_code, again.output) == (0, "again\n")
+
+
+def test_a_line_typed_to_its_end_leaves_its_status_to_the_next_command(bash: Session) -> None:
+    """No Ctrl-C where none is needed: it would change $? and run a trap."""
+    assert bash.exec("trap 'echo trapped' INT", timeout=60).output == ""
+    bash.send("(exit 6)\r")
+    assert bash.exec("echo $?", timeout=60).output == "6\n"
+
+
+def test_commands_one_after_the_other_keep_one_file_and_leave_no_other(hold: HomeForTests, bash: Session) -> None:
+    done = [bash.exec(f"echo {n}", timeout=60) for n in range(5)]
+    assert [d.output for d in done] == [f"{n}\n" for n in range(5)]
+    folder = hold.path / "sessions" / bash.id / "exec"
+    until(lambda: os.listdir(folder) == ["results.jsonl"], timeout=30)
+    hold.kill_daemon()
+    assert [bash.exec_result(d.exec_id).exit_code for d in done] == [0] * 5

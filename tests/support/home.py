@@ -71,7 +71,7 @@ class HomeForTests:
         return pid
 
     def keeper_pid(self, session: Session) -> int:
-        record = json.loads((self.path / "sessions" / session.id / "keeper.json").read_text())
+        record = json.loads((self.path / "sessions" / session.id / "keeper.lock").read_text())
         return int(record["pid"])
 
     def close(self) -> None:

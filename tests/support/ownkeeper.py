@@ -38,7 +38,7 @@ class OwnKeeper:
             "env": {"PATH": os.environ["PATH"], "TERM": "dumb"}, **facts,
         }  # fmt: skip
         Path(self.folder.manifest).write_text(json.dumps(manifest), encoding="utf-8")
-        self._zygote, theirs = socket.socketpair()
+        self._zygote, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_ENTRY), self.home.roles], stdin=theirs.fileno(), cwd="/"
         )
@@ -46,7 +46,7 @@ class OwnKeeper:
         self._zygote.settimeout(60)
         assert self._zygote.recv(1) == b"r"
         first, theirs = socket.socketpair()
-        socket.send_fds(self._zygote, [os.fsencode(self.folder.path)], [theirs.fileno()])
+        socket.send_fds(self._zygote, [(b"p" if pipes else b"t") + os.fsencode(self.folder.path)], [theirs.fileno()])
         theirs.close()
         self.host = KeeperLine(self.home, self.id, sock=first, role="host", via="host", **HUMAN)
         self.pid = int(self.host.welcome["keeper"])
@@ -63,6 +63,11 @@ class OwnKeeper:
         while found and found[-1]["n"] < answer["last"]:
             found += self.host.act("events", after=found[-1]["n"], max=100_000)["ok"]["events"]
         return found
+
+    def complaints(self) -> str:
+        """What went wrong in the keeper that it did not expect."""
+        log = Path(self.home.log)
+        return log.read_text() if log.exists() else ""
 
     def kill(self) -> None:
         """The keeper dies; so does its program, which would outlive it."""

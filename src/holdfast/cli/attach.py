@@ -70,6 +70,7 @@ class Attachment:
         self._seq = 0
         self._told: str | None = None
         self._me = self._closed = ""
+        self._acted = False  # typed or took, and not heard yet that the controls are ours
         self._size: tuple[int, int] = (0, 0)
         self.exit: dict[str, Any] | None = None
         self.name = session
@@ -122,6 +123,7 @@ class Attachment:
         if not self._read_only:
             self._resize()
             if self._take:
+                self._acted = True
                 self._send(frames.message(frames.ACT, {"id": _TAKE, "op": "take", "force": True}))
         self._send(frames.read(self._at))
         return about  # type: ignore[no-any-return]
@@ -172,6 +174,7 @@ class Attachment:
         data, detach = self._keys.feed(data)
         if data and not self._read_only:
             self._seq += 1
+            self._acted = True
             self._send(frames.input_frame(self._seq, 0, data))
         if detach:
             self._send(frames.message(frames.ACT, {"id": _DETACH, "op": "release", "detach": True}))  # gone on purpose
@@ -215,8 +218,11 @@ class Attachment:
                 self._send(frames.message(frames.ACT, {"id": _SEEN, "op": "seen", "epoch": controls["epoch"]}))
             elif event.get("from"):
                 self._handed(event)
-            if controls["holder"] is not None:
-                self._resize()  # if it is us the window is ours to size; if not the keeper ignores it
+            # Controls that came to us because we typed or took them: the window is ours to size. Others of the same
+            # operator hear this too, and two windows that both answered would go on for ever.
+            if self._acted and controls["holder"] == self._me:
+                self._acted = False
+                self._resize()
         elif kind == "closed":
             self._closed = str(event.get("reason"))
 

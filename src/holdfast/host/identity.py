@@ -144,7 +144,7 @@ class Identities:
             if session.link is not None and session.link.welcome.result()["keeper"] == pid:
                 return session
         for session in sessions:  # starting this moment, or not answering: its own record names the keeper
-            if session.link is None and (read_json(session.folder.keeper) or {}).get("pid") == pid:
+            if session.link is None and (read_json(session.folder.keeper_lock) or {}).get("pid") == pid:
                 return session
         return None
 

@@ -15,6 +15,8 @@ from ..wire.sockets import reachable
 
 Json = dict[str, Any]
 
+_REWATCH_S = 0.02  # a screen that follows from afar may hear of new output this much later
+_RECV_BYTES = 256 << 10  # answers and events; output never comes this way
 
 def dial(path: str) -> socket.socket:
     """A connected socket to a keeper's address, whatever the path's length."""
@@ -33,32 +35,36 @@ def dial(path: str) -> socket.socket:
     return sock
 
 
-class KeeperLink(asyncio.Protocol):
+class KeeperLink:
     """One host channel. After `begin`, `on_event` hears every EVENT and `on_lost` once that the line is closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._loop = asyncio.get_running_loop()
+        self._sock: socket.socket | None = sock
+        self._unsent = bytearray()
         self._decoder = frames.Decoder()
         self._on_event: Callable[[Json], None] | None = None
         self._on_lost: Callable[[], None] | None = None
         self._early: list[Json] = []
         self._waiting: dict[int, asyncio.Future[Json]] = {}
-        self._growth: list[tuple[int, asyncio.Future[int]]] = []
+        self._growth: list[tuple[int, asyncio.Future[Any]]] = []
         self._next = 0
-        self._transport: asyncio.Transport | None = None
         self._watching = -1
+        self._later: asyncio.TimerHandle | None = None
         self.end = 0
         self._room = asyncio.Event()
-        self.welcome: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self.welcome: asyncio.Future[Json] = self._loop.create_future()
         self.lost = False
+        self._loop.add_reader(sock.fileno(), self._readable)
 
     @classmethod
     async def open(cls, sock: socket.socket, hello: Json) -> KeeperLink:
-        loop = asyncio.get_running_loop()
-        sock.setblocking(False)
-        _, link = await loop.create_connection(cls, sock=sock)
+        link = cls(sock)
         link._send(frames.message(frames.HELLO, hello))
         try:
-            await asyncio.wait_for(asyncio.shield(link.welcome), KEEPER_ANSWER_S)
+            async with asyncio.timeout(KEEPER_ANSWER_S):
+                await asyncio.shield(link.welcome)
         except TimeoutError:
             link.close()
             raise HoldfastError(
@@ -78,21 +84,38 @@ class KeeperLink(asyncio.Protocol):
         if self.lost:
             on_lost()
 
-    # -- asyncio.Protocol
+    # -- the socket
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
+    def _readable(self) -> None:
+        assert self._sock is not None
+        try:
+            data = self._sock.recv(_RECV_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
         try:
             for kind, payload in self._decoder.feed(data):
                 self._receive(kind, payload)
         except frames.ProtocolError:
+            data = b""
+        if not data:
             self.close()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def close(self) -> None:
+        """Let go of the line, if it is not gone already; whoever waits for something from it is told."""
+        if self._sock is None:
+            return
+        self._loop.remove_reader(self._sock.fileno())
+        self._loop.remove_writer(self._sock.fileno())
+        self._sock.close()
+        self._sock = None
+        self._loop.call_soon(self._closed)  # after whatever closed it
+
+    def _closed(self) -> None:
         self.lost = True
+        if self._later is not None:
+            self._later.cancel()
         gone = HoldfastError("failed", "the session's keeper is gone", "hold status tells what is left")
         for future in self._waiting.values():
             if not future.done():
@@ -139,19 +162,45 @@ class KeeperLink(asyncio.Protocol):
     # -- requests
 
     def _send(self, data: bytes) -> None:
-        if self._transport is None or self.lost:
+        if self._sock is None:
             raise HoldfastError("failed", "the session's keeper is gone", "hold status tells what is left")
-        self._transport.write(data)
+        if not self._unsent:
+            try:
+                data = data[self._sock.send(data) :]
+            except (BlockingIOError, InterruptedError):
+                pass
+            except OSError:
+                return  # the reader hears of it, after what the keeper said before it went
+            if not data:
+                return
+            self._loop.add_writer(self._sock.fileno(), self._writable)
+        self._unsent += data
+
+    def _writable(self) -> None:
+        assert self._sock is not None
+        try:
+            del self._unsent[: self._sock.send(self._unsent)]
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._unsent.clear()
+        if not self._unsent:
+            self._loop.remove_writer(self._sock.fileno())
 
     async def act(self, op: str, **request: object) -> Json:
         """One ACT and its answer; a keeper that does not answer in time is an error, not a hang."""
+        return await self._ask({"op": op, **request})
+
+    async def _ask(self, request: Json, behind: bytes = b"") -> Json:
+        """`behind` is sent with it, in one piece: every piece is a wake-up over there."""
         self._next += 1
         number = self._next
         future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
-        self._send(frames.message(frames.ACT, {"id": number, "op": op, **request}))
         try:
-            return await asyncio.wait_for(future, KEEPER_ANSWER_S)
+            self._send(frames.message(frames.ACT, {"id": number, **request}) + behind)
+            async with asyncio.timeout(KEEPER_ANSWER_S):
+                return await future
         except TimeoutError:
             raise HoldfastError(
                 "timeout", "the session's keeper does not answer", "it may be stopped; try again"
@@ -159,19 +208,32 @@ class KeeperLink(asyncio.Protocol):
         finally:
             self._waiting.pop(number, None)
 
-    async def input(self, data: bytes, actor: Json, hold: str | None = None, **about: object) -> Json:
+    async def input(
+        self, data: bytes, actor: Json, hold: str | None = None, prompt: Json | None = None, watch: int = -1,
+        **about: object,
+    ) -> Json:  # fmt: skip
         """Type for an operator; `about` says what it is (send, exec, answer) and why.
 
-        While the program does not take what was typed before, wait for room, for a while.
+        With `prompt` only if the shell still is where that says (`typed` is 0 if not). With `watch` the next wait for
+        the log to grow past it is announced along with it. While the program does not take what was typed before, wait
+        for room, for a while.
         """
-        known = {k: v for k, v in {"hold": hold, **about}.items() if v is not None}
+        request: Json = {"op": "input", "data": base64.b64encode(data).decode(), "as": actor, "hold": hold, **about}
+        if prompt is not None:
+            request.update(op="input_at_prompt", prompt=prompt)
+        request = {key: value for key, value in request.items() if value is not None}
+        behind = b""
+        if watch >= 0 and not 0 <= self._watching <= watch:
+            self._watching = watch
+            behind = frames.u64_frame(frames.WATCH, watch)
         while True:
             self._room.clear()
             try:
-                return await self.act("input", data=base64.b64encode(data).decode(), **{"as": actor}, **known)
+                return await self._ask(request, behind)
             except HoldfastError as e:
                 if e.code != "busy":
                     raise
+                behind = b""
                 try:
                     await asyncio.wait_for(self._room.wait(), KEEPER_ANSWER_S)
                 except TimeoutError:
@@ -186,18 +248,27 @@ class KeeperLink(asyncio.Protocol):
         if self.end > past:
             return self.end
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        entry = (past, future)
-        self._growth.append(entry)
-        self._rewatch()
+        self.watch(past, future)
         try:
             return await future
         finally:
-            if entry in self._growth:
-                self._growth.remove(entry)
+            self.unwatch(past, future)
+
+    def watch(self, past: int, future: asyncio.Future[Any]) -> None:
+        """Have a future set when the log's end is past `past`, or the keeper gone."""
+        self._growth.append((past, future))
+        self._rewatch()
+
+    def unwatch(self, past: int, future: asyncio.Future[Any]) -> None:
+        if (past, future) in self._growth:
+            self._growth.remove((past, future))
 
     def _rewatch(self) -> None:
         """One watch at the keeper serves every waiter: the nearest offset."""
-        if not self._growth:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        if not self._growth or self._sock is None:
             return
         nearest = min(past for past, _ in self._growth)
         if self._watching < 0 or nearest < self._watching:
@@ -212,8 +283,6 @@ class KeeperLink(asyncio.Protocol):
         for _, future in ready:
             if not future.done():
                 future.set_result(end)
-        self._rewatch()
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
+        # Whoever was just told usually asks for more at once, and that question serves the others too.
+        if self._growth and self._later is None:
+            self._later = self._loop.call_later(_REWATCH_S, self._rewatch)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 
+_LIMITS_DEFAULT = {"pids": limits.PIDS_MAX, "memory": 0}
 _CUT_JUMP = 1 << 32  # after a power loss the next offsets begin past anything that can have been seen
 
 
@@ -135,8 +136,9 @@ class Registry:
 
     def _buried(self, session: Session) -> None:
         session.load_ending()
-        if not session.ended:
-            self._log_errors(session)
+        if session.leaves:  # the keeper removes them, unless they were made while it was ending
+            self._later.submit(cgroup.remove, session.leaves)
+            session.leaves = []
         session.attached = []
         session.controls = {**session.controls, "holder": None, "kind": None, "name": None, "since": None}
         session.touch()
@@ -175,30 +177,17 @@ class Registry:
         view = isolate.view_of(request, str(manifest["cwd"]), self.home)
         manifest["isolation"] = view.as_dict() if view else None
         self._claim_name(str(manifest["name"]))
-        os.makedirs(folder.links, mode=0o700)
-        os.mkdir(folder.execs, 0o700)
+        os.mkdir(folder.path, 0o700)
         follow_links(folder.links, request.get("env") or {})
         session = Session(folder, manifest)
         self.sessions[session_id] = session
         try:
             await self._spawn(session)
         except BaseException:
-            self._log_errors(session)
             self.sessions.pop(session_id, None)
             shutil.rmtree(folder.path, ignore_errors=True)
             raise
         return session
-
-    @staticmethod
-    def _log_errors(session: Session) -> None:
-        """What a keeper said before it died belongs into the host's log."""
-        try:
-            with open(session.folder.keeper_errors, encoding="utf-8", errors="replace") as f:
-                words = f.read(65536)
-        except OSError:
-            return
-        if words:
-            log.error("keeper of %s: %s", session.name, words)
 
     def _claim_name(self, name: str) -> None:
         """A live session keeps its name; an ended one of that name makes way under its id."""
@@ -215,8 +204,11 @@ class Registry:
 
     async def _spawn(self, session: Session) -> None:
         session.starting = True
+        loop = asyncio.get_running_loop()
         try:
             await self._last_keeper_gone(session)
+            asked = session.manifest["limits"] != _LIMITS_DEFAULT
+            session.manifest["cgroup"] = await loop.run_in_executor(self._later, self._leaf, session) if asked else []
             if session.isolated:
                 await isolate.prepare(session, self.home)
                 if self.doors is not None:
@@ -224,12 +216,13 @@ class Registry:
             write_json(session.folder.manifest, session.manifest, durable=False)
             # A crash of ours cannot lose the manifest any more; against a power cut it is synced while the keeper
             # starts, and whoever asked is answered only when both are done.
-            synced = asyncio.get_running_loop().run_in_executor(None, sync_file, session.folder.manifest)
-            sock = await self._zygote.keeper(session.folder.path)
+            sock = await self._zygote.keeper(session.folder.path, session.kind)
+            synced = loop.run_in_executor(None, sync_file, session.folder.manifest)
             session.ended, session.exit = False, None
             await self._link(session, sock)
             await synced
-            self._join_cgroup(session)
+            if not asked and session.link is not None:
+                loop.run_in_executor(self._later, self._place, session, session.link.welcome.result()["pid"])
         except BaseException:
             if self.doors is not None:
                 self.doors.shut(session)
@@ -238,12 +231,19 @@ class Registry:
             session.starting = False
             session.touch()
 
-    def _join_cgroup(self, session: Session) -> None:
-        """Move the program into its leaf on a thread: the kernel takes ten milliseconds over it, nobody waits."""
-        welcome = session.link.welcome.result() if session.link is not None else {}
-        if welcome.get("cgroup"):
-            loop = asyncio.get_running_loop()
-            loop.run_in_executor(self._later, cgroup.join_tree, welcome["cgroup"], welcome["pid"])
+    @staticmethod
+    def _leaf(session: Session) -> list[str]:
+        """On a thread: the kernel takes milliseconds over a cgroup."""
+        bounds = session.manifest["limits"]
+        session.leaves = cgroup.make_leaf(session.id, bounds.get("pids", 0), bounds.get("memory", 0))
+        return session.leaves
+
+    def _place(self, session: Session, pid: int) -> None:
+        """The bound that everybody has comes a moment after the start: nobody waits for it, and no program runs out of
+        processes that quickly. One that was asked for holds before exec, in the program's own set-up."""
+        cgroup.join_tree(self._leaf(session), pid)
+        if not session.live:  # it was quicker still
+            cgroup.remove(session.leaves)
 
     @staticmethod
     async def _last_keeper_gone(session: Session) -> None:
@@ -321,6 +321,7 @@ def follow_links(links: str, env: dict[str, str]) -> None:
             continue
         temporary = path + ".new"
         try:
+            os.makedirs(links, mode=0o700, exist_ok=True)  # most sessions never need them
             if os.path.lexists(temporary):
                 os.unlink(temporary)
             os.symlink(target, temporary)

@@ -39,6 +39,10 @@ class Session:
         self.unresponsive = False
         self.starting = False
         self.spools = False  # its keeper records what is done to it; the host notes that itself where it does not
+        self.wakers: set[asyncio.Future[None]] = set()  # of those who wait for more than this session's changes
+        self.prompt: Json | None = None  # the shell's, as the last exec saw it
+        self.typed_by_exec = 0  # the keeper's count of inputs after the last of ours
+        self.leaves: list[str] = []  # cgroups that this host made for its program
         self._front = (0, 0, 0)  # foreground group, the offset before it came, the offset last looked at
 
     def in_front(self, group: int, end: int) -> int:
@@ -126,6 +130,9 @@ class Session:
         """Wake whoever waits for a change of this session."""
         self.changed.set()
         self.changed = asyncio.Event()
+        for waker in self.wakers:
+            if not waker.done():
+                waker.set_result(None)
 
     def remember(self, **facts: object) -> None:
         """Keep host-side facts (stopped by whom, reaped, restarts) beside the session."""

@@ -11,6 +11,7 @@ from ..log.reader import LogReader
 from ..model.activity import Activity, judge
 from ..model.errors import HoldfastError
 from ..model.times import rfc3339
+from ..system import cgroup
 from .observe import files, net, proc
 from .screens import Screens
 from .session import Session
@@ -173,7 +174,7 @@ async def view(
             processes=proc.processes(members), connections=talking.connections, files=opened.files,
             truncated=opened.truncated or talking.truncated,
             queued_input=sample["queued_input"], dropped=sample["dropped"],
-            keeper_pid=session.link.welcome.result()["keeper"], cgroup=sample["cgroup"],
+            keeper_pid=session.link.welcome.result()["keeper"], cgroup=cgroup.leaves_of(sample["pid"], session.id),
         )  # fmt: skip
     out["observed_at"] = rfc3339(time.time())
     return out

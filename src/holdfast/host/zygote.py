@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from ..model.errors import HoldfastError
+from ..model.home import Home
 
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keeper", "__main__.py")
 _READY_S = 10.0  # a loaded machine may take seconds to start an interpreter; a broken one never does
@@ -28,12 +29,14 @@ class Zygote:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     async def start(self) -> None:
-        ours, theirs = socket.socketpair()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # a start is one packet
         # -I -S: nothing of the user's Python set-up runs in a keeper, and 3.7 MB less are imported.
+        complaints = os.open(Home(os.path.dirname(self._roles)).log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", _ENTRY, self._roles],
-            stdin=theirs.fileno(), stdout=subprocess.DEVNULL, cwd="/", start_new_session=True,
+            stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=complaints, cwd="/", start_new_session=True,
         )  # fmt: skip
+        os.close(complaints)
         theirs.close()
         ours.setblocking(False)
         self._sock = ours
@@ -45,7 +48,7 @@ class Zygote:
             self.stop()
             raise HoldfastError("internal", "the zygote did not start", "see host.log in the home")
 
-    async def keeper(self, folder: str) -> socket.socket:
+    async def keeper(self, folder: str, kind: str) -> socket.socket:
         """Ask for a keeper of the session in `folder`; returns its first channel, before any answer."""
         async with self._lock:
             for attempt in (1, 2):
@@ -55,7 +58,8 @@ class Zygote:
                 assert self._sock is not None
                 ours, theirs = socket.socketpair()
                 try:
-                    socket.send_fds(self._sock, [os.fsencode(folder)], [theirs.fileno()])
+                    packet = (b"p" if kind == "pipes" else b"t") + os.fsencode(folder)
+                    socket.send_fds(self._sock, [packet], [theirs.fileno()])
                     return ours
                 except OSError:
                     ours.close()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from .keeper import Keeper
 
+_LINE_ENDS = (b"\r", b"\n", b"\x03", b"\x04")  # a line that was sent, given up, or ended
+
 
 def may(channel: Channel, right: str) -> bool:
     return channel.host or right in channel.rights
@@ -38,6 +40,8 @@ def put(keeper: Keeper, actor: Actor, data: bytes, via: str, what: str, exec_id:
         actor, keeper.controls.epoch, keeper.log.end, now, time.monotonic(), via, what, exec_id, why
     )
     keeper.input.add(data, actor.operator)
+    keeper.typed += 1
+    keeper.midline = data[-1:] not in _LINE_ENDS
     keeper.input_at = now
     keeper.flush_input()
 
@@ -58,6 +62,8 @@ def resize(keeper: Keeper, channel: Channel, actor: Actor, cols: int, rows: int,
     require(channel, "resize")
     if channel.size != (cols, rows):
         channel.size = (cols, rows)
+    if (cols, rows) == keeper.size:  # nothing to do, and nothing to tell: an event for it would be answered again
+        return
     if hold in keeper.controls.holds and not epoch:
         apply_size(keeper, actor, cols, rows, why)
     else:

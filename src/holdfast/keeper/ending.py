@@ -31,12 +31,11 @@ def finish(keeper: Keeper) -> None:
     _serve_while(keeper, lambda: any(c.actor is None for c in keeper.channels.values()))
     keeper.tell({"event": "ended", "exit": keeper.exit, "end": keeper.log.end})
     _linger(keeper)
-    cgroup.remove(keeper.leaves)
-    for path in (keeper.folder.keeper_socket, keeper.folder.keeper):
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
-            pass
+    cgroup.remove(cgroup.possible_leaves(keeper.session))
+    try:
+        os.unlink(keeper.folder.keeper_socket)
+    except FileNotFoundError:
+        pass
 
 
 def _linger(keeper: Keeper) -> None:

@@ -12,6 +12,7 @@ import os
 import struct
 import termios
 
+from ..model.prompts import seen_at_prompt
 from ..system.tree import Stat, read_small, read_stat
 from .syscalls import NAMES
 from .waits import Tty, resolve
@@ -60,6 +61,22 @@ def sample(master_fd: int, tty_path: str, members: list[int]) -> dict[str, objec
                 if thread is not None and (in_front or thread["fd_on_tty"] is True):
                     threads.append(thread)
     return {**facts, "threads": threads, "truncated": False}
+
+
+def at_prompt(master_fd: int, tty_path: str) -> list[object] | None:
+    """A shell's prompt as the kernel sees it, in a few facts that compare; None where nothing reads the terminal.
+
+    Whoever judged them once to be a prompt can have them checked later, in the same breath as something is typed.
+    """
+    found, tty = _terminal(master_fd, tty_path)
+    return seen_at_prompt({**found, "threads": list(_leader(tty))})
+
+
+def _leader(tty: Tty) -> Iterator[dict[str, object]]:
+    stat = read_stat(tty.foreground) if tty.foreground > 0 else None
+    thread = _thread(stat, stat, tty) if stat is not None else None
+    if thread is not None:
+        yield thread
 
 
 def _is_controlled(process: Stat, tty: Tty) -> bool:

@@ -69,6 +69,8 @@ def status(keeper: Keeper) -> Json:
         "controls": keeper.controls.as_dict(),
         "attached": keeper.attached(),
         "queued_input": len(keeper.input),
+        "typed": keeper.typed,
+        "midline": keeper.midline,
         "input_at": keeper.input_at,
         "output_at": keeper.output_at,
         "stopping": keeper.stopping is not None,

@@ -48,9 +48,9 @@ _CHUNK_MAX = 512 << 10  # joined reads per wake: half a frame
 class Keeper:
     """Everything one session is, in one process."""
 
-    def __init__(self, folder: SessionFolder, manifest: Json, program: Program,
-                 listener: socket.socket, leaves: list[str]) -> None:  # fmt: skip
-        self.folder, self.manifest, self.program, self.leaves = folder, manifest, program, leaves
+    def __init__(self, folder: SessionFolder, manifest: Json, program: Program, listener: socket.socket) -> None:
+        self.folder, self.manifest, self.program = folder, manifest, program
+        self.leaves: list[str] = manifest.get("cgroup", [])
         self.session = str(manifest["id"])
         self.roles_folder = os.path.join(os.path.dirname(os.path.dirname(folder.path)), "roles")
         self.listener = listener
@@ -59,7 +59,7 @@ class Keeper:
             limits.SEGMENT_BYTES, int(manifest.get("retain_bytes", limits.RETAIN_BYTES)),
         )  # fmt: skip
         self.reader = LogReader(folder.out)
-        kept = read_json(folder.controls) or {}
+        kept = (read_json(folder.controls) if os.access(folder.controls, os.F_OK) else None) or {}
         self.epoch_ceiling = int(kept.get("epoch", 0))
         lease_s, grace_s = manifest.get("lease_s", limits.LEASE_S), manifest.get("grace_s", limits.GRACE_S)
         self.controls = Controls(self.epoch_ceiling, float(lease_s), float(grace_s))
@@ -74,6 +74,8 @@ class Keeper:
         self.stopping: Stopping | None = None
         self.main = wrapped.Main(program.pid, isolated=bool(manifest.get("wrap")))
         self.input_at = self.output_at = time.time()
+        self.typed = 0  # inputs of operators so far
+        self.midline = False  # the last of them did not end a line: somebody may be in the middle of one
         self.tail = b""
         self.query: Json | None = None  # the newest, for a host that comes a moment after the program asked
         self.query_at = 0.0
@@ -98,15 +100,15 @@ class Keeper:
 
     def run(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_IGN)  # a session ends by its program, by stop, or by KILL
-        self._reap()  # the program may have ended before the handler was there
+        self._reap()  # the program may have ended before anybody listened
         while not self.done:
-            for fd, events in self.poll.poll(self._timeout()):
-                self._dispatch(fd, events)
-            self._timers()
+            self.turn(self._timeout())
         finish(self)
+
+    def turn(self, timeout: float | None) -> None:
+        for fd, events in self.poll.poll(timeout):
+            self._dispatch(fd, events)
+        self._timers()
 
     def _timeout(self) -> float | None:
         stopping = self.stopping.due if self.stopping else 0.0
@@ -406,6 +408,16 @@ class Keeper:
             self.folder.exit, {"exit": self.exit, "generation": self.manifest["generation"], "ended": False}
         )
         self.tell({"event": "exit", "exit": self.exit, "end": self.log.end})
+
+    def forsake(self) -> None:
+        """Close all that is the keeper's own, and let the program be (a rehearsal has none)."""
+        for channel in list(self.channels.values()):
+            self.drop(channel)
+        self.log.close()
+        self.listener.close()
+        self.poll.close()
+        for fd in (self.sync_read, self._sync_write, self.wake_read, self._wake_write):
+            os.close(fd)
 
     def drain(self) -> None:
         for fd in list(self._sources):

@@ -120,7 +120,15 @@ def _input(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Jso
                 holding.tell(keeper)
 
     holding.for_its_duration(keeper, actor, put, epoch)
-    return {"epoch": keeper.controls.epoch, "end": keeper.log.end}
+    return {"epoch": keeper.controls.epoch, "end": keeper.log.end, "typed": keeper.typed}
+
+
+def _input_at_prompt(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    """Type, if the shell is at the prompt where it was last seen and nobody typed since; `typed` is 0 where not."""
+    prompt = request["prompt"]
+    if keeper.typed != prompt["typed"] or facts.at_prompt(keeper.program.master, keeper.program.tty) != prompt["seen"]:
+        return {"typed": 0}
+    return _input(keeper, channel, actor, request)
 
 
 def _answer(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
@@ -283,6 +291,7 @@ _OPERATIONS = {
     "status": (_status, "view", False),
     "sample": (_sample, "view", False),
     "input": (_input, "type", True),
+    "input_at_prompt": (_input_at_prompt, "type", True),
     "answer": (_answer, "host", False),
     "drop": (_drop, "host", False),
     "reply": (_reply, "host", False),

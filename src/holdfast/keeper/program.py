@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import resource
 import signal
 import struct
 import termios
+import time
 
+from ..model.home import SessionFolder
+from ..system import cgroup, kernel
+from ..system.files import read_json
+from ..wire import frames
 from . import wrapped
 
 TYPE_CHECKING = False
@@ -19,7 +25,14 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 
-_OOM_SCORE = "300"  # the kernel's killer takes the program before its keeper
+_OOM_SCORE = b"300"  # the kernel's killer takes the program before its keeper
+_TOLD_BYTES = 64 << 10  # a pipe holds that much: the child never waits for its keeper
+_MESSAGE_MAX = 8 << 10  # characters about what failed: the longest path, and with every one escaped it still fits
+# What the keeper itself needs of a manifest; the rest, environment and command, is the child's alone.
+_KEEPERS_OWN = ("id", "token", "generation", "kind", "size", "offset", "retain_bytes", "cgroup", "lease_s",
+                "grace_s", "spooled")  # fmt: skip
+_PATH_BYTES = 8192  # longer than any path
+_DESCRIPTORS = 65536  # a spare's are a handful; this is past all of them
 _IUTF8 = 0o40000  # erase whole characters in canonical mode; termios does not name it in 3.11
 
 
@@ -46,42 +59,98 @@ def set_size(fd: int, cols: int, rows: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
 
-def start(manifest: Json) -> Program:
-    """Fork and exec what the manifest describes; raise StartFailed when exec did not happen."""
+class Launch:
+    """A program on its way: a disposable child that sets everything up and then becomes it by exec.
+
+    The child reads the manifest and makes the environment, so that the memory this takes is its own and gone with exec:
+    the keeper's pages stay shared with the zygote's. It is forked before its session is known, waits for its order, and
+    ends when it is not needed any more.
+    """
+
+    __slots__ = ("_line", "_orders", "_rest", "pipes", "program")
+
+    def __init__(self, program: Program, pipes: bool, orders: int, line: int) -> None:
+        self.program, self.pipes, self._orders, self._line = program, pipes, orders, line
+        self._rest = b""
+
+    @classmethod
+    def prepare(cls, pipes: bool) -> Launch:
+        program, stdio = open_ends(pipes)
+        orders, ours = os.pipe2(os.O_CLOEXEC)
+        line, theirs = os.pipe2(os.O_CLOEXEC)
+        program.pid = os.fork()
+        if program.pid == 0:
+            _child(stdio, not pipes, orders, theirs)
+        os.close(orders)
+        os.close(theirs)
+        if pipes:
+            for fd in stdio:
+                os.close(fd)
+        return cls(program, pipes, ours, line)
+
+    def order(self, folder: str) -> bool:
+        """Start what lies in this folder; false when the child is not there any more."""
+        try:
+            os.write(self._orders, os.fsencode(folder))
+        except BrokenPipeError:
+            return False
+        os.close(self._orders)
+        return True
+
+    def discard(self) -> None:
+        """Another kind of program is wanted: close every end of this one, which ends its child."""
+        mine = self.program
+        for fd in (mine.master, mine.slave, mine.stdin, mine.stdout, mine.stderr, self._orders, self._line):
+            if fd >= 0:
+                os.close(fd)
+        os.waitpid(mine.pid, 0)
+
+    def ready(self) -> tuple[Program, Json]:
+        """The program's ends, and what a keeper must know of the manifest. The exec is still to come."""
+        data = b""
+        while b"\n" not in data and (more := os.read(self._line, _TOLD_BYTES)):
+            data += more
+        line, _, self._rest = data.partition(b"\n")
+        told = self._told(line)
+        self.program.tty = told["tty"]
+        return self.program, told
+
+    def confirm(self) -> None:
+        """Return when exec has happened; raise StartFailed when it has not."""
+        data = self._rest
+        while more := os.read(self._line, _TOLD_BYTES):  # exec closes the child's end
+            data += more
+        os.close(self._line)
+        if data:
+            self._told(data)
+
+    def abandon(self) -> None:
+        """Something else went wrong meanwhile: nothing of it may be left running."""
+        if self.program.pid:
+            os.kill(self.program.pid, signal.SIGKILL)
+
+    def _told(self, data: bytes) -> Json:
+        told: Json = json.loads(data) if data else {"code": "failed", "message": "the session could not start"}
+        if "code" in told:
+            os.waitpid(self.program.pid, 0)
+            self.program.pid = 0
+            raise StartFailed(told["code"], told["message"])
+        return told
+
+
+def open_ends(pipes: bool) -> tuple[Program, tuple[int, int, int]]:
+    """A terminal or pipes: the keeper's ends, which do not block, and the program's, which do."""
     program = Program()
-    child_ends: list[int] = []
-    if manifest["kind"] == "pipes":
+    if pipes:
         stdin, program.stdin = os.pipe2(os.O_CLOEXEC)
         program.stdout, stdout = os.pipe2(os.O_CLOEXEC)
         program.stderr, stderr = os.pipe2(os.O_CLOEXEC)
-        child_ends, stdio = [stdin, stdout, stderr], (stdin, stdout, stderr)
-    else:
-        program.master, program.slave = os.openpty()
-        program.tty = os.ttyname(program.slave)
-        cols, rows = manifest["size"]
-        set_size(program.slave, cols, rows)
-        mode = termios.tcgetattr(program.slave)
-        mode[0] |= _IUTF8
-        termios.tcsetattr(program.slave, termios.TCSANOW, mode)
-        stdio = (program.slave,) * 3
-    failed_read, failed_write = os.pipe2(os.O_CLOEXEC)
-    program.pid = os.fork()
-    if program.pid == 0:
-        _child(manifest, stdio, program.slave >= 0, failed_write)
-    for fd in (failed_write, *child_ends):
-        os.close(fd)
-    report = b""
-    while data := os.read(failed_read, 4096):
-        report += data
-    os.close(failed_read)
-    if report:
-        os.waitpid(program.pid, 0)
-        number, _, stage = report.partition(b":")
-        raise _explain(int(number), stage.decode(), manifest)
-    for fd in (program.master, program.stdin, program.stdout, program.stderr):
-        if fd >= 0:
+        for fd in (program.stdin, program.stdout, program.stderr):
             os.set_blocking(fd, False)
-    return program
+        return program, (stdin, stdout, stderr)
+    program.master, program.slave = os.openpty()
+    os.set_blocking(program.master, False)
+    return program, (program.slave, program.slave, program.slave)
 
 
 def _explain(number: int, stage: str, manifest: Json) -> StartFailed:
@@ -98,18 +167,31 @@ def _explain(number: int, stage: str, manifest: Json) -> StartFailed:
     return StartFailed("not_executable", f"{shown}: cannot be executed: {os.strerror(number)}")
 
 
-def _child(manifest: Json, stdio: tuple[int, ...], terminal: bool, failed: int) -> None:
+def _child(stdio: tuple[int, int, int], terminal: bool, orders: int, line: int) -> None:
     """In the child, up to exec. Never returns."""
-    stage = "setup"
+    stage, manifest = "setup", None
     try:
         os.setsid()
-        wrap = manifest.get("wrap")
-        if terminal and not wrap:  # a wrapped program takes the terminal itself
-            fcntl.ioctl(stdio[0], termios.TIOCSCTTY, 0)
         for target, source in enumerate(stdio):
             os.dup2(source, target, inheritable=True)
-        _quietly("/proc/self/oom_score_adj", _OOM_SCORE)
+        _close_all_but(orders, line)
+        _raise_oom_score()
         _reset_signals()
+        folder = SessionFolder(os.fsdecode(os.read(orders, _PATH_BYTES)))
+        if not folder.path:  # the keeper is gone, or has no need of this
+            os._exit(0)
+        manifest = read_json(folder.manifest)
+        if manifest is None:
+            raise OSError(errno.EIO, "its manifest cannot be read")
+        wrap = manifest.get("wrap")
+        if terminal and not wrap:  # a wrapped program takes the terminal itself
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        tty = _prepare_terminal(manifest["size"]) if terminal else ""
+        told = {key: manifest[key] for key in _KEEPERS_OWN if key in manifest}
+        os.write(line, json.dumps({**told, "tty": tty, "wrap": bool(wrap)}).encode() + b"\n")
+        if manifest.get("cgroup"):  # limits that were asked for hold from the first instruction on
+            cgroup.join(manifest["cgroup"], [os.getpid()])
+        _write_facts(folder.keeper_lock, manifest, tty)
         for name, (soft, hard) in manifest.get("rlimits", {}).items():
             try:
                 resource.setrlimit(getattr(resource, name), (soft, hard))
@@ -125,10 +207,47 @@ def _child(manifest: Json, stdio: tuple[int, ...], terminal: bool, failed: int) 
         env = {os.fsencode(k): os.fsencode(v) for k, v in manifest["env"].items()}
         _exec(argv, env)
     except OSError as e:
-        os.write(failed, f"{e.errno or errno.EIO}:{stage}".encode())
-    except BaseException:  # noqa: BLE001  (whatever it is, the parent is told and exec did not happen)
-        os.write(failed, f"{errno.EINVAL}:{stage}".encode())
+        _tell_failure(line, e, stage, manifest)
+    except BaseException:  # noqa: BLE001  (whatever it is, the keeper is told and exec did not happen)
+        _tell_failure(line, OSError(errno.EINVAL, os.strerror(errno.EINVAL)), stage, manifest)
     os._exit(127)
+
+
+def _close_all_but(*kept: int) -> None:
+    last = 2
+    for fd in sorted(kept):
+        os.closerange(last + 1, fd)
+        last = fd
+    os.closerange(last + 1, _DESCRIPTORS)
+
+
+def _prepare_terminal(size: list[int]) -> str:
+    """The size and mode of the terminal that is our standard input by now; its path."""
+    set_size(0, *size)
+    mode = termios.tcgetattr(0)
+    mode[0] |= _IUTF8
+    termios.tcsetattr(0, termios.TCSANOW, mode)
+    return os.ttyname(0)
+
+
+def _write_facts(lock: str, manifest: Json, tty: str) -> None:
+    """Who keeps this, in the lock's own file: for people and tests; nothing depends on it but what it says."""
+    keeper = os.getppid()
+    facts = {
+        "pid": keeper, "started": kernel.start_time(keeper), "program": os.getpid(), "protocol": frames.VERSION,
+        "generation": manifest["generation"], "at": time.time(), "tty": tty,
+    }  # fmt: skip
+    fd = os.open(lock, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    os.write(fd, json.dumps(facts, separators=(",", ":")).encode())
+    os.close(fd)
+
+
+def _tell_failure(line: int, error: OSError, stage: str, manifest: Json | None) -> None:
+    if manifest is None or stage == "setup":
+        failed = StartFailed("failed", f"the session could not start: {error.strerror}")
+    else:
+        failed = _explain(error.errno or errno.EIO, stage, manifest)
+    os.write(line, json.dumps({"code": failed.code, "message": str(failed)[:_MESSAGE_MAX]}).encode() + b"\n")
 
 
 def _exec(argv: list[bytes], env: dict[bytes, bytes]) -> None:
@@ -154,9 +273,10 @@ def _reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _quietly(path: str, value: str) -> None:
+def _raise_oom_score() -> None:
     try:
-        with open(path, "w", encoding="ascii") as f:
-            f.write(value)
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        os.write(fd, _OOM_SCORE)
+        os.close(fd)
     except OSError:
         pass

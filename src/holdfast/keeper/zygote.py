@@ -1,71 +1,129 @@
 """The zygote: a warm process that keepers are forked from. It imports everything once and freezes it.
 
-It speaks one tiny protocol with its host over a socket pair on descriptor 0: a message is a session's folder,
-with the keeper's first channel as its one descriptor. When the host is gone, so is the zygote.
+It speaks one tiny protocol with its host over a socket pair on descriptor 0: a packet is `t` or `p` (a terminal or
+pipes) and a session's folder, with the keeper's first channel as its one descriptor. Who takes the packet is the
+*spare*: a keeper forked in advance, that has done all it can do before it knows its session. When it has taken one, the
+zygote forks the next. Where there is none (it was killed, or could not be forked) the packet waits in the socket until
+there is. When the host is gone, so are the zygote and its spare.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gc
 import os
+import select
 import signal
 import socket
 import sys
-import time
+from _signal import signal as _handle  # type: ignore[import-not-found]
 
-from ..model.home import SessionFolder
-from ..system import cgroup, kernel
-from ..system.files import read_json, write_json
+from ..model.home import Home, SessionFolder
+from ..system import kernel
 from ..wire import frames
-from . import program
-from .keeper import Keeper
+from .program import Launch, StartFailed
+from .rehearsal import fill_up, rehearse
+from .start import start
 
 _MESSAGE_MAX = 8192  # a path
+_TAKE = int(socket.MSG_DONTWAIT) | int(socket.MSG_CMSG_CLOEXEC)  # a number: adding up enumerations takes memory
+_SIGCHLD = int(signal.SIGCHLD)
 
 
 def serve(sock: socket.socket, roles: str) -> None:
-    """Fork keepers until the host closes its end."""
+    """See that there is a spare, until the host closes its end.
+
+    What this loop writes to, between one fork and the next, is a copy of its own for every keeper: so it is kept short.
+    """
     kernel.set_name("hold-zygote")
     registration = kernel.register(roles)
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # it ends with its host, not with a terminal
+    # The zygote ends with its host, and a session by its program, by stop, or by KILL: keepers inherit this.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel itself buries keepers, at once: nobody waits for them
+    alive, held = os.pipe2(os.O_CLOEXEC)  # `held` is open as long as the zygote lives
+    rehearse(os.path.join(roles, "rehearsal"))
     gc.collect()
+    kept = fill_up()  # noqa: F841  (kept so that it stays where it is)
     gc.freeze()  # what is shared stays shared: the collector never writes to it in a child
-    sock.sendall(b"r")
+    sock.send(b"r")
+    line = sock.fileno()
+    spare = _fork_spare(line, alive, held, roles)
     while True:
-        message, fds, _, _ = socket.recv_fds(sock, _MESSAGE_MAX, 1)
-        if not message:
+        if spare < 0:
+            select.select([line], [], [])  # nobody to take a start: the next is taken by one forked for it
+            if _ended(sock):
+                break
+            spare = _fork_spare(line, alive, held, roles)
+            if spare < 0:
+                _refuse_next(sock)
+                continue
+        taken = os.read(spare, 1)  # its word that it took a start; nothing when it died
+        os.close(spare)
+        spare = -1
+        if taken:
+            spare = _fork_spare(line, alive, held, roles)
+        elif _ended(sock):
             break
-        _fork_keeper(sock, os.fsdecode(message), fds[0])
-        os.close(fds[0])
+    _unlink(registration)
+
+
+def _ended(sock: socket.socket) -> bool:
     try:
-        os.unlink(registration)
+        return sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
     except OSError:
-        pass
+        return True
 
 
-def _fork_keeper(sock: socket.socket, folder: str, channel_fd: int) -> None:
+def _refuse_next(sock: socket.socket) -> None:
+    """Not even a process can be had: say so to whoever asked."""
     try:
-        middle = os.fork()
-    except OSError as e:
-        _refuse(channel_fd, "failed", f"no process for the session: {os.strerror(e.errno or 0)}")
+        _, fds, _, _ = socket.recv_fds(sock, _MESSAGE_MAX, 1, socket.MSG_DONTWAIT)
+    except BlockingIOError:
         return
-    if middle:
-        os.waitpid(middle, 0)
-        return
+    for fd in fds:
+        _refuse(fd, "failed", f"no process for the session: {os.strerror(errno.EAGAIN)}")
+        os.close(fd)
+
+
+def _fork_spare(line: int, alive: int, held: int, roles: str) -> int:
+    """What a new spare's word is read from; -1 when no process can be had."""
+    try:
+        word, theirs = os.pipe2(os.O_CLOEXEC)
+    except OSError:
+        return -1
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(word)
+        os.close(theirs)
+        return -1
+    if pid:
+        os.close(theirs)
+        return word
     try:
         os.setsid()
-        if os.fork():
-            os._exit(0)
-        sock.close()
-        keep(SessionFolder(folder), channel_fd)
+        os.close(word)
+        os.close(held)
+        _be_spare(line, alive, theirs, roles)
     except BaseException:  # noqa: BLE001  (a forked child must never return into its parent's code)
-        import traceback
-
-        traceback.print_exc()
+        _log_traceback(Home(os.path.dirname(roles)).log)
     finally:
         os._exit(1)
+
+
+def _log_traceback(path: str) -> None:
+    """Opened only now: a keeper holds no file of its host's."""
+    import traceback
+
+    try:
+        with open(path, "a", encoding="utf-8", errors="backslashreplace") as f:
+            f.write(f"keeper {os.getpid()}:\n{traceback.format_exc()}")
+    except OSError:
+        pass
 
 
 def _refuse(channel_fd: int, code: str, message: str) -> None:
@@ -76,89 +134,86 @@ def _refuse(channel_fd: int, code: str, message: str) -> None:
         pass
 
 
-def keep(folder: SessionFolder, channel_fd: int) -> None:
-    """Be the keeper of the session in `folder` until it ends. Does not return."""
-    kernel.set_name("hold-keeper")
-    errors = os.open(folder.keeper_errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    os.dup2(errors, 2)
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    os.dup2(null, 1)
-    if channel_fd != 3:
-        os.dup2(channel_fd, 3)
-    os.set_inheritable(3, False)  # a received descriptor is inheritable, and the program must not hold our line open
-    os.closerange(4, 65536)
-    channel = socket.socket(fileno=3)
-    roles = os.path.join(os.path.dirname(os.path.dirname(folder.path)), "roles")
+def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
+    """Wait for a start and keep it; end with the zygote or the host. Does not return."""
+    # A keeper does want to know how its children end. Set by the bare call of the C module: the one that Python shows
+    # makes enumerations of its answer, and what that touches is 100 KB for every keeper.
+    _handle(_SIGCHLD, _noticed)
+    kernel.set_name("hold-spare")
     registration = kernel.register(roles)
+    host = socket.socket(fileno=os.dup(line))
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for number in (0, 1, 2):  # the host's line was descriptor 0
+        os.dup2(null, number)
+    kernel.become_subreaper()
+    launch = Launch.prepare(pipes=False)
+    told = _next_start(host, alive)
+    if told is None:
+        _unlink(registration)
+        os._exit(0)
+    os.write(word, b"t")
+    host.close()
+    for fd in (null, alive, word):
+        os.close(fd)
+    folder, pipes, channel = told
+    kernel.set_name("hold-keeper")
+    keep(SessionFolder(folder), pipes, channel, launch, registration)
+
+
+def _noticed(number: int, frame: object) -> None:
+    """Only to have a handler: a keeper's loop is woken through its descriptor."""
+
+
+def _next_start(host: socket.socket, alive: int) -> tuple[str, bool, int] | None:
+    """The folder of the next start, whether it is on pipes, and its channel; None when host or zygote are gone."""
+    waiting = select.poll()
+    waiting.register(host, select.POLLIN)
+    waiting.register(alive, select.POLLIN)
+    while True:
+        if any(fd == alive for fd, _ in waiting.poll()):
+            return None
+        try:
+            message, passed, _, _ = host.recvmsg(_MESSAGE_MAX, socket.CMSG_LEN(4), _TAKE)
+        except BlockingIOError:
+            continue
+        if not message:
+            return None
+        return os.fsdecode(message[1:]), message[:1] == b"p", int.from_bytes(passed[0][2][:4], sys.byteorder)
+
+
+def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, registration: str) -> None:
+    """Be the keeper of the session in `folder` until it ends. Does not return."""
     lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         # Held by this process alone, for its whole life: who can take it knows that the keeper is dead.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        _refuse(3, "conflict", "the session already has a keeper")
-        os._exit(1)
-    os.chdir("/")
-    kernel.become_subreaper()
+        _refuse(channel, "conflict", "the session already has a keeper")
+        _give_up(registration)
     try:
-        keeper = _start(folder)
-    except program.StartFailed as e:
-        _refuse(3, e.code, str(e))
-        os._exit(1)
+        keeper = start(folder, pipes, launch)
+    except StartFailed as e:
+        _refuse(channel, e.code, str(e))
+        _give_up(registration)
     except OSError as e:
-        _refuse(3, "failed", f"the session could not start: {e.strerror}")
-        os._exit(1)
-    keeper.adopt(channel)
+        _refuse(channel, "failed", f"the session could not start: {e.strerror}")
+        _give_up(registration)
+    keeper.adopt(socket.socket(fileno=channel))
     keeper.run()
-    os.unlink(registration)
+    _unlink(registration)
     os._exit(0)
 
 
-def _start(folder: SessionFolder) -> Keeper:
-    manifest = read_json(folder.manifest)
-    if manifest is None:
-        raise OSError(5, "its manifest cannot be read")
-    listener = _listen(folder)
-    limits: dict[str, int] = manifest.get("limits", {})
-    leaves = cgroup.make_leaf(f"holdfast-{manifest['id']}", limits.get("pids", 0), limits.get("memory", 0))
-    try:
-        started = program.start(manifest)
-    except BaseException:
-        cgroup.remove(leaves)
-        os.unlink(folder.keeper_socket)
-        raise
-    me = os.getpid()
-    write_json(
-        folder.keeper,
-        {
-            "pid": me, "started": kernel.start_time(me), "program": started.pid, "protocol": frames.VERSION,
-            "generation": manifest["generation"], "at": time.time(), "tty": started.tty,
-        },
-        durable=False,
-    )  # fmt: skip
-    return Keeper(folder, manifest, started, listener, leaves)
+def _give_up(registration: str) -> None:
+    _unlink(registration)
+    os._exit(1)
 
 
-def _listen(folder: SessionFolder) -> socket.socket:
-    """The keeper's own address in its folder. The lock is ours, so a socket file there is a dead one's."""
-    here = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _unlink(path: str) -> None:
     try:
-        name = os.path.basename(folder.keeper_socket)
-        try:
-            os.unlink(name, dir_fd=here)
-        except FileNotFoundError:
-            pass
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        before = os.umask(0o177)  # never readable by others, not even for a moment
-        try:
-            listener.bind(f"/proc/self/fd/{here}/{name}")
-        finally:
-            os.umask(before)
-        listener.listen(64)
-        listener.setblocking(False)
-        return listener
-    finally:
-        os.close(here)
+        os.unlink(path)
+    except OSError:
+        pass
 
 
 def main() -> None:

@@ -22,9 +22,11 @@ def segment_name(start: int) -> str:
 
 def segments(folder: str) -> list[int]:
     """The start offsets of the segments there are, in order."""
+    if not os.access(folder, os.F_OK):
+        return []
     try:
         names = os.listdir(folder)
-    except FileNotFoundError:
+    except FileNotFoundError:  # removed this moment
         return []
     return sorted(int(n[:-4]) for n in names if n.endswith(".out") and n[:-4].isdigit())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from .layout import RECORD, RECORD_BYTES, RESIZE, end_on_disk, segment_name, segments
@@ -132,8 +132,15 @@ class LogReader:
 
     @staticmethod
     def _find(idx: int, offset: int) -> int:
-        """The slot of the last record that begins at or before `offset` (binary search on the file)."""
-        low, high = 0, os.fstat(idx).st_size // RECORD_BYTES
+        """The slot of the last record that begins at or before `offset`: in the newest block, where most readers are,
+        or by binary search on the file."""
+        high = os.fstat(idx).st_size // RECORD_BYTES
+        low = max(0, high - _INDEX_BYTES_READ // RECORD_BYTES)
+        newest = os.pread(idx, (high - low) * RECORD_BYTES, low * RECORD_BYTES)
+        starts = [record[0] for record in RECORD.iter_unpack(newest[: len(newest) // RECORD_BYTES * RECORD_BYTES])]
+        if starts and (low == 0 or starts[0] < offset):
+            return max(low + bisect_left(starts, offset) - 1, 0)
+        low, high = 0, low
         while low < high:
             middle = (low + high) // 2
             raw = os.pread(idx, RECORD_BYTES, middle * RECORD_BYTES)

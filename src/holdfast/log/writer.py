@@ -18,11 +18,10 @@ class OutputLog:
 
     __slots__ = (
         "_count", "_crc", "_folder", "_idx", "_kept", "_kind", "_length", "_offset", "_out", "_retain",
-        "_segment_bytes", "_starts", "_time_us", "dropped", "durable", "end", "start",
+        "_segment_bytes", "_starts", "_time_us", "_unwritten", "dropped", "durable", "end", "start",
     )  # fmt: skip
 
     def __init__(self, folder: str, end: int, segment_bytes: int, retain_bytes: int) -> None:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
         self._folder = folder
         self._segment_bytes = segment_bytes
         self._retain = max(retain_bytes, 2 * segment_bytes)  # pruning never takes the segment being written
@@ -31,10 +30,14 @@ class OutputLog:
         self._out = self._idx = -1
         self._count = self._length = self._crc = self._time_us = self._offset = 0
         self._kind = -1
+        self._unwritten: tuple[int, int, int] | None = None  # a size that waits for the file it belongs into
         self.dropped = 0
         self.start = self._starts[0] if self._starts else end
         self.end = self.durable = end
-        self._open_segment()
+        # Files come with the first byte: most of a thousand idle sessions never need them. But an offset that no file
+        # shows (a jump after a power loss) must be found again, whether anything is printed or not.
+        if end > (self._starts[-1] + self._size(self._starts[-1]) if self._starts else 0):
+            self._open_segment()
 
     def _open_segment(self) -> None:
         for fd in (self._out, self._idx):
@@ -43,12 +46,16 @@ class OutputLog:
         self._out = self._idx = -1
         base = os.path.join(self._folder, segment_name(self.end))
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
         self._idx = os.open(base + ".idx", flags, 0o600)
         self._out = os.open(base + ".out", flags | os.O_APPEND, 0o600)
         self._count = os.fstat(self._idx).st_size // RECORD_BYTES
         self._kind = -1
         if not self._starts or self._starts[-1] != self.end:
             self._starts.append(self.end)
+        if self._unwritten is not None:
+            self._put_size(*self._unwritten)
+            self._unwritten = None
         self._prune()
 
     def _size(self, start: int) -> int:
@@ -133,8 +140,13 @@ class OutputLog:
 
     def resized(self, cols: int, rows: int, now_us: int) -> None:
         """Remember at which offset the terminal changed its size: a replay must change it there too."""
-        if self._idx < 0:
+        # The first size waits for the first byte. A second one is a change, and whoever follows the log looks for it.
+        if self._idx < 0 and (self._unwritten is None or not self._try(self._open_segment)):
+            self._unwritten = cols, rows, now_us
             return
+        self._put_size(cols, rows, now_us)
+
+    def _put_size(self, cols: int, rows: int, now_us: int) -> None:
         record = RECORD.pack(self.end, now_us, 0, 0, RESIZE, cols, rows)
         if self._try(lambda: os.pwrite(self._idx, record, self._count * RECORD_BYTES)):
             self._count += 1

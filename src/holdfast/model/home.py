@@ -91,20 +91,13 @@ class SessionFolder:
         return self._at("exit.json")
 
     @property
-    def keeper(self) -> str:
-        return self._at("keeper.json")
-
-    @property
     def keeper_lock(self) -> str:
+        """Held while the keeper lives; its text says who that is."""
         return self._at("keeper.lock")
 
     @property
     def keeper_socket(self) -> str:
         return self._at("keeper.sock")
-
-    @property
-    def keeper_errors(self) -> str:
-        return self._at("keeper.err")
 
     @property
     def controls(self) -> str:

@@ -10,10 +10,14 @@ ROOT = "/sys/fs/cgroup"
 
 
 def _own_paths() -> dict[str, str]:
-    """Controller -> folder of this process's cgroup ('' is v2)."""
+    return _paths("self")
+
+
+def _paths(pid: int | str) -> dict[str, str]:
+    """Controller -> folder of a process's cgroup ('' is v2)."""
     paths = {}
     try:
-        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as f:
+        with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="surrogateescape") as f:
             lines = f.read().splitlines()
     except OSError:
         return {}
@@ -37,8 +41,27 @@ def _write(path: str, value: str) -> bool:
     return True
 
 
-def make_leaf(name: str, pids_max: int, memory_max: int) -> list[str]:
+def _name(session: str) -> str:
+    return f"holdfast-{session}"
+
+
+def possible_leaves(session: str) -> list[str]:
+    """Where a session's leaves are, if it has any: so that whoever ends it can remove them without having made them."""
+    own = _own_paths()
+    places = [f"{own[c].rstrip('/')}/{_name(session)}" for c in ("pids", "memory") if c in own]
+    if "" in own:
+        places.append(f"{os.path.dirname(own[''].rstrip('/'))}/{_name(session)}")
+    return places
+
+
+def leaves_of(pid: int, session: str) -> list[str]:
+    """The session's leaves that a process is in, by the kernel's word."""
+    return [path for path in _paths(pid).values() if os.path.basename(path) == _name(session)]
+
+
+def make_leaf(session: str, pids_max: int, memory_max: int) -> list[str]:
     """Folders of the new leaf, one per hierarchy, with the limits that could be set."""
+    name = _name(session)
     wanted = [("pids", "pids.max", pids_max), ("memory", "memory.limit_in_bytes", memory_max)]
     own = _own_paths()
     leaves = []

@@ -6,9 +6,10 @@ import ctypes
 import fcntl
 import os
 
-_PR_SET_DUMPABLE, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 4, 15, 36
+_PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
 _KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}  # the call's number
 _JOIN_SESSION_KEYRING = 1
+_STAT_BYTES = 4096  # a stat line has about 350
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -19,7 +20,9 @@ def become_subreaper() -> None:
 
 
 def set_name(name: str) -> None:
-    _libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0)
+    fd = os.open("/proc/self/comm", os.O_WRONLY | os.O_CLOEXEC)
+    os.write(fd, name.encode()[:15])
+    os.close(fd)
 
 
 def set_undumpable() -> None:
@@ -37,16 +40,20 @@ def leave_keyring() -> None:
 def start_time(pid: int) -> int:
     """When the process began, in clock ticks since boot: with the pid it names one process for ever. 0 if gone."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as f:
-            return int(f.read().rpartition(b")")[2].split()[19])
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return int(os.read(fd, _STAT_BYTES).rpartition(b")")[2].split(None, 20)[19])
+        finally:
+            os.close(fd)
     except (OSError, IndexError, ValueError):
         return 0
 
 
 def register(folder: str) -> str:
     """Say in the home that this process is a role of Holdfast: walks of a session's tree end at it."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    path = os.path.join(folder, f"{os.getpid()}.{start_time(os.getpid())}")
+    if not os.access(folder, os.F_OK):  # asked, not tried: an exception costs a spare keeper pages of its own
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    path = f"{folder}/{os.getpid()}.{start_time(os.getpid())}"
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     return path
 

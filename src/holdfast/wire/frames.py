@@ -42,6 +42,7 @@ EVENT = 72  # JSON {event: exit|ended|controls|resize|query|channels, …}
 
 FOREVER = (1 << 64) - 1
 
+_json = json.JSONEncoder(separators=(",", ":")).encode  # made once, not for every message
 _HEAD = struct.Struct(">IB")
 _U64 = struct.Struct(">Q")
 _U64U64 = struct.Struct(">QQ")
@@ -58,7 +59,7 @@ def frame(kind: int, payload: bytes = b"") -> bytes:
 
 
 def message(kind: int, value: object) -> bytes:
-    return frame(kind, json.dumps(value, separators=(",", ":")).encode())
+    return frame(kind, _json(value).encode())
 
 
 def output_head(offset: int, stream: int, size: int) -> bytes:

@@ -148,3 +148,29 @@ def test_a_full_disk_drops_the_oldest_output_and_never_raises(tmp_path: Path) ->
         log.close()
     finally:
         subprocess.run(["umount", str(mount)], check=True)
+
+
+def test_files_come_with_the_first_byte_and_know_the_size_from_before(tmp_path: Path) -> None:
+    log = OutputLog(str(tmp_path / "out"), 0, 1 << 20, 1 << 22)
+    log.resized(80, 24, 1)
+    assert not (tmp_path / "out").exists()
+    log.add(TERMINAL, b"x", 2)
+    pieces = list(LogReader(str(tmp_path / "out")).pieces(0, 1, resizes=True))
+    assert [(p.size, p.data) for p in pieces] == [((80, 24), b""), (None, b"x")]
+
+
+def test_a_change_of_size_is_on_disk_before_any_output(tmp_path: Path) -> None:
+    log = OutputLog(str(tmp_path / "out"), 0, 1 << 20, 1 << 22)
+    log.resized(80, 24, 1)
+    log.resized(100, 30, 2)
+    pieces = list(LogReader(str(tmp_path / "out")).pieces(0, 0, resizes=True))
+    assert [p.size for p in pieces] == [(80, 24), (100, 30)]
+
+
+def test_an_offset_past_what_is_on_disk_is_kept_without_output(tmp_path: Path) -> None:
+    folder = str(tmp_path / "out")
+    first = OutputLog(folder, 0, 1 << 20, 1 << 22)
+    first.add(TERMINAL, b"x", 1)
+    first.close()
+    OutputLog(folder, 1 << 32, 1 << 20, 1 << 22).close()
+    assert LogReader(folder).bounds() == (0, 1 << 32)

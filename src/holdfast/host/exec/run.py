@@ -13,16 +13,16 @@ import time
 from typing import Any
 
 from ...model import ids, limits
-from ...model.activity import SHELLS, Activity
+from ...model.activity import SHELLS
 from ...model.errors import HoldfastError, invalid, not_found
-from ...model.isolation import EXCHANGE
-from ...system.files import read_json, write_new, write_new_json
+from ...model.prompts import seen_at_prompt
+from ...system.files import write_new
 from ...system.tree import inner_pid
 from ..session import Session
 from ..waits import SAMPLE_FIRST_S, SAMPLE_MAX_S
-from .marks import MarkScanner
-from .record import read_record
-from .wrap import probe, wrap
+from .command import Command
+from .results import Results, ended
+from .wrap import abandon, probe, wrap
 
 Json = dict[str, Any]
 
@@ -34,73 +34,16 @@ _LOST_LINE_S = 5.0  # the typed line has this long to show its begin mark
 _BLOCKED = ("waiting_for_input", "waiting_for_secret", "full_screen")
 
 
-class Command:
-    """One exec: what is kept of it is exactly its record file."""
-
-    def __init__(self, session: Session, record: Json) -> None:
-        self.session, self.record = session, record
-        self.scanner = MarkScanner(record["token"])
-        self.scanned = int(record["from"])
-        self.changed = asyncio.Event()
-        self.task: asyncio.Task[None] | None = None
-        self.watchers = 0
-        self.probing = False
-        self.answered_at, self.blocked_as = 0.0, ""
-
-    @property
-    def id(self) -> str:
-        return str(self.record["exec_id"])
-
-    @property
-    def running(self) -> bool:
-        return self.record["state"] not in ("exited", "shell_ended")
-
-    def path(self, suffix: str) -> str:
-        return os.path.join(self.session.folder.execs, self.id + suffix)
-
-    def shared(self, suffix: str) -> str:
-        """A file that the shell reads or writes too: an isolated one has no more than these of our folder."""
-        folder = self.session.folder
-        return os.path.join(folder.exchange if self.session.isolated else folder.execs, self.id + suffix)
-
-    def seen(self, suffix: str) -> str:
-        """The same file's path, as the shell knows it."""
-        return os.path.join(EXCHANGE, self.id + suffix) if self.session.isolated else self.shared(suffix)
-
-    def begin_record(self) -> None:
-        """Intent before effect: a restart finds the command even if this is all that is left of it."""
-        write_new_json(self.path(".json"), self.record)
-
-    def end_record(self) -> None:
-        """A file of its own: replacing one makes the file system wait for the disk."""
-        write_new_json(self.path(".done.json"), self.record)
-
-    def update(self, **facts: object) -> None:
-        self.record.update(facts)
-        self.changed.set()
-        self.changed = asyncio.Event()
-
-    def finish(self, state: str, exit_code: int | None, end: int, cwd: str | None) -> None:
-        now = time.time()
-        start = self.record["start"] if self.record["start"] is not None else end
-        self.update(
-            state=state, exit_code=exit_code, start=start, end=max(start, end), cwd=cwd, prompt=None,
-            duration_ms=int((now - self.record["started_at"]) * 1000), ended_at=now,
-        )  # fmt: skip
-        self.end_record()
-
-    def clean(self) -> None:
-        for path in (self.path(".json"), *map(self.shared, (".sh", ".rec", ".probe", ".probe.rec"))):
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-
-
 class Execs:
     """All commands that run or are remembered. `observe(session, quick)` looks at the kernel now."""
 
     def __init__(self, observe: Any) -> None:
         self._observe = observe
         self._running: dict[str, Command] = {}
+        self._results: dict[str, Results] = {}
+
+    def _of(self, session: Session) -> Results:
+        return self._results.setdefault(session.id, Results(session.folder.execs))
 
     # -- starting
 
@@ -120,8 +63,7 @@ class Execs:
         self._refuse_if_busy(session)
         session.busy_exec = "starting"
         try:
-            shell, pid = await self._at_prompt(session)
-            return await self._type(session, shell, pid, source, actor, exec_id or ids.new("exe_"), why)
+            return await self._begin(session, source, actor, exec_id or ids.new("exe_"), why)
         finally:
             if session.busy_exec == "starting":
                 session.busy_exec = None
@@ -134,14 +76,37 @@ class Execs:
                 f"hold wait {session.name} --for done={busy}, or send Ctrl-C: hold send {session.name} --key C-c",
             )  # fmt: skip
 
-    async def _at_prompt(self, session: Session) -> tuple[str, int]:
-        """Wait until a shell reads the terminal; which shell it is, and its pid."""
+    async def _begin(
+        self, session: Session, source: bytes, actor: Json, exec_id: str, why: str | None
+    ) -> Command:
+        """Where the last exec left the shell at its prompt, the keeper itself sees whether it is still there."""
+        if session.prompt is not None:
+            command = self._prepare(session, session.prompt, source, actor, exec_id)
+            if await self._type(command, actor, session.prompt, why):
+                return command
+            session.prompt = None
+            command.never_ran()
+        prompt = await self._at_prompt(session)
+        command = self._prepare(session, prompt, source, actor, exec_id)
+        if prompt["midline"]:  # somebody is in the middle of a line, a search or a menu
+            command.typed = abandon(prompt["shell"]) + command.typed
+            command.abandoned = True
+        await self._type(command, actor, None, why)
+        session.prompt = prompt
+        return command
+
+    async def _at_prompt(self, session: Session) -> Json:
+        """Wait until a shell reads the terminal; which shell it is, its pid, and what there is to know it again by."""
         began, delay = time.monotonic(), 0.002
         while session.link is not None:
             sample, activity = await self._observe(session, True)
             name, pid = _foreground(sample)
             if activity.kind == "at_prompt":
-                return name if name in ("bash", "zsh", "fish") else "sh", pid
+                shell = name if name in ("bash", "zsh", "fish") else "sh"
+                return {
+                    "shell": shell, "pid": pid, "seen": seen_at_prompt(sample["facts"]), "typed": 0,
+                    "midline": bool(sample.get("midline")), "touched": sample.get("typed", 0) != session.typed_by_exec,
+                }  # fmt: skip
             young = name in SHELLS and sample["facts"]["tty"]["foreground_pgid"] == pid
             if time.monotonic() - began > (_READY_S if young else _FREE_S):
                 what = f"{name} ({pid})" if name else "a program"
@@ -155,30 +120,50 @@ class Execs:
             delay = min(delay * 2, SAMPLE_MAX_S)
         raise HoldfastError("conflict", f"{session.name} has ended", f"hold restart {session.name}")
 
-    async def _type(
-        self, session: Session, shell: str, pid: int, source: bytes, actor: Json, exec_id: str, why: str | None
-    ) -> Command:
+    def _prepare(self, session: Session, prompt: Json, source: bytes, actor: Json, exec_id: str) -> Command:
+        """The command's files and its record: all that comes before the shell hears of it."""
         assert session.link is not None
-        token = os.urandom(16).hex()
+        token, shell = os.urandom(16).hex(), str(prompt["shell"])
         record = {
-            "exec_id": exec_id, "token": token, "shell": shell, "shell_pid": inner_pid(pid), "state": "running",
-            "exit_code": None, "from": session.link.end, "start": None, "end": None, "cwd": None, "prompt": None,
-            "duration_ms": 0, "started_at": time.time(), "operator": actor["operator"],
+            "exec_id": exec_id, "token": token, "shell": shell, "shell_pid": inner_pid(prompt["pid"]),
+            "state": "running", "exit_code": None, "from": session.link.end, "start": None, "end": None, "cwd": None,
+            "prompt": None, "duration_ms": 0, "started_at": time.time(), "operator": actor["operator"],
             "generation": session.manifest["generation"], "actor": actor,
             "source": source[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace"),
         }  # fmt: skip
-        command = Command(session, record)
+        command = Command(session, record, self._of(session))
         wrapped = wrap(
             shell, token=token, source=source, script=command.seen(".sh"), record=command.seen(".rec"),
             env=_refreshed(session),
         )  # fmt: skip
-        write_new(command.shared(".sh"), wrapped.script)
+        command.touched = bool(prompt["touched"])
         command.begin_record()
-        typed = await session.link.input(wrapped.typed, actor, hold=exec_id, what="exec", exec_id=exec_id, why=why)
-        record["epoch"] = typed["epoch"]
-        self._watch(command)
-        self._prune(session)
+        try:
+            command.write(wrapped)
+        except OSError:
+            command.never_ran()
+            raise
         return command
+
+    async def _type(self, command: Command, actor: Json, prompt: Json | None, why: str | None) -> bool:
+        session = command.session
+        assert session.link is not None
+        try:
+            told = await session.link.input(
+                command.typed, actor, command.id, prompt, watch=command.scanned,
+                what="exec", exec_id=command.id, why=why,
+            )  # fmt: skip
+        except HoldfastError as e:
+            if prompt is None or e.code != "unsupported":
+                command.never_ran()
+                raise
+            return False  # an older keeper
+        if prompt is not None and not told["typed"]:
+            return False
+        command.at = session.typed_by_exec = told.get("typed", 0)
+        command.record["epoch"] = told["epoch"]
+        self._watch(command)
+        return True
 
     def _watch(self, command: Command) -> None:
         self._running[command.id] = command
@@ -215,11 +200,7 @@ class Execs:
                 return
             link, before = session.link, command.scanned
             wait_s = delay if command.watchers and command.record["state"] == "running" else None
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._grown_or_changed(session, link, command)
-            except TimeoutError:
-                pass
+            await self._grown_or_changed(session, link, command, wait_s)
             if session.exit is not None and session.exit.get("known"):
                 self._scan(command)
                 if command.running:
@@ -239,24 +220,31 @@ class Execs:
                 seen_prompt = await self._look(command, seen_prompt)
                 delay = min(delay * 2, SAMPLE_MAX_S)
 
-    async def _grown_or_changed(self, session: Session, link: Any, command: Command) -> None:
-        """Until output, a change of the session, or of who watches this command."""
+    async def _grown_or_changed(self, session: Session, link: Any, command: Command, wait_s: float | None) -> None:
+        """Until output, a change of the session or of who watches this command, or the time: one future for all."""
         loop = asyncio.get_running_loop()
-        waits = {
-            loop.create_task(link.grown(command.scanned)),
-            loop.create_task(session.changed.wait()),
-            loop.create_task(command.changed.wait()),
-        }
+        if link.end > command.scanned or link.lost:
+            return
+        woken: asyncio.Future[Any] = loop.create_future()
+        timer = None if wait_s is None else loop.call_later(wait_s, _wake, woken)
+        past, command.waker = command.scanned, woken
+        session.wakers.add(woken)
+        link.watch(past, woken)
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await woken
         finally:
-            for task in waits:
-                task.cancel()
+            link.unwatch(past, woken)
+            session.wakers.discard(woken)
+            command.waker = None
+            if timer is not None:
+                timer.cancel()
 
     def _scan(self, command: Command) -> None:
         """Look for this command's marks in what was printed since."""
         session = command.session
-        end = max(session.link.end if session.link else 0, session.reader.bounds()[1])
+        end = session.link.end if session.link else session.reader.bounds()[1]
+        if end <= command.scanned:
+            return
         for piece in session.reader.pieces(command.scanned, end):
             command.scanned = piece.end
             if piece.data is None:
@@ -269,14 +257,24 @@ class Execs:
                     return
 
     def _ended(self, command: Command, end: int) -> None:
-        found = read_record(command.shared(".probe.rec" if command.probing else ".rec"))
+        found = command.shells_record()
         code, cwd = (found.exit_code, os.fsdecode(found.cwd) if found.cwd else None) if found else (None, None)
         if not command.probing:
+            self._remember_prompt(command)
             command.finish("exited", code, end, cwd)
             return
         # The shell came back to a prompt without our hook: it was replaced (same pid) or it was a nested one.
         same = found is not None and found.pid == command.record["shell_pid"]
         command.finish("exited" if same else "shell_ended", code, command.record["probe_end"], cwd)
+
+    @staticmethod
+    def _remember_prompt(command: Command) -> None:
+        """The next command may find the shell at the same prompt, if nothing was typed after this one."""
+        prompt = command.session.prompt
+        if prompt is not None and prompt["seen"] is not None and command.at:
+            command.session.prompt = {**prompt, "typed": command.at, "midline": False, "touched": False}
+        else:
+            command.session.prompt = None
 
     def _shell_ended(self, command: Command) -> None:
         exit_record = command.session.exit or {}
@@ -301,21 +299,38 @@ class Execs:
             return 0
         if activity.kind != "at_prompt":
             return 0
-        waited = time.time() - command.record["started_at"]
-        if command.record["start"] is None and waited < _LOST_LINE_S:
-            return 0
         if seen_prompt + 1 < _PROMPT_SEEN:
             return seen_prompt + 1
         self._scan(command)
         if command.running and not command.probing:
-            await self._probe(command, sample, activity)
+            await self._without_mark(command, sample)
         return 0
 
-    async def _probe(self, command: Command, sample: Json, activity: Activity) -> None:
-        session = command.session
-        if command.record["start"] is None:
-            command.finish("shell_ended", None, session.reader.bounds()[1], None)
-            return
+    async def _without_mark(self, command: Command, sample: Json) -> None:
+        """The shell is back at its prompt and no mark says so: Ctrl-C takes output with it that nobody has read yet."""
+        found = command.shells_record()
+        if found is not None:
+            cwd = os.fsdecode(found.cwd) if found.cwd else None
+            command.finish("exited", found.exit_code, self._before_prompt(command, sample["output"]["end"]), cwd)
+        elif command.record["start"] is not None:
+            await self._probe(command, sample)
+        elif command.touched and not command.abandoned and sample.get("typed") == command.at:
+            # Others had typed before us, and nobody since: our line went into an open quote or the like, and did not
+            # run. That is given up, and the line typed again.
+            command.abandoned = True
+            await self._act_for(command, abandon(command.record["shell"]) + command.typed)
+        elif time.time() - command.record["started_at"] > _LOST_LINE_S:
+            command.finish("shell_ended", None, command.session.reader.bounds()[1], None)
+
+    async def _act_for(self, command: Command, data: bytes) -> None:
+        """Type as the operator whose command this is, who holds the controls until it ends."""
+        assert command.session.link is not None
+        # A record of an older host has no kind: the least of them takes nothing from anybody.
+        actor = command.record.get("actor") or {"operator": command.record["operator"], "kind": "agent", "name": ""}
+        with contextlib.suppress(HoldfastError):  # refused where somebody took the controls meanwhile
+            await command.session.link.input(data, actor, command.id, what="exec", exec_id=command.id)
+
+    async def _probe(self, command: Command, sample: Json) -> None:
         name, _ = _foreground(sample)
         shell = name if name in ("bash", "zsh", "fish") else "sh"
         command.probing = True
@@ -326,15 +341,13 @@ class Execs:
             script=command.seen(".probe"),
             record=command.seen(".probe.rec"),
         )
-        write_new(command.shared(".probe"), wrapped.script)
-        assert session.link is not None
-        # A record of an older host has no kind: the least of them takes nothing from anybody.
-        actor = command.record.get("actor") or {"operator": command.record["operator"], "kind": "agent", "name": ""}
-        await session.link.input(wrapped.typed, actor, hold=command.id, what="exec", exec_id=command.id)
+        write_new(command.path(".probe.rec"), b"")
+        write_new(command.path(".probe"), wrapped.script)
+        await self._act_for(command, wrapped.typed)
 
     def _before_prompt(self, command: Command, end: int) -> int:
         """Where the output ended and the new prompt began: after the last line end."""
-        start = int(command.record["start"])
+        start = int(command.record["from"] if command.record["start"] is None else command.record["start"])
         tail_from = max(start, end - 8192)
         data = b"".join(p.data for p in command.session.reader.pieces(tail_from, end) if p.data)
         cut = data.rfind(b"\n")
@@ -374,13 +387,10 @@ class Execs:
         command = self._running.get(exec_id)
         if command is not None and command.session is session:
             return command
-        record = None
-        if _is_exec_id(exec_id):
-            path = os.path.join(session.folder.execs, exec_id)
-            record = read_json(path + ".done.json") or read_json(path + ".json")
+        record = self._of(session).all().get(exec_id)
         if record is None:
             raise not_found(f"{session.name} has no command {exec_id[:40]!r}", "exec ids come from hold exec --json")
-        command = Command(session, record)
+        command = Command(session, record, self._of(session))
         if command.running:
             self._revive(command)
         return command
@@ -401,12 +411,8 @@ class Execs:
         """Commands on disk that still run: only after a daemon's death are there any that we do not know."""
         if session.state_file.get("execs_checked") == session.manifest["generation"]:
             return []
-        out = []
-        for name in os.listdir(session.folder.execs):
-            if name.endswith(".json") and not name.endswith(".done.json"):
-                command = self.find(session, name[:-5])
-                if command.running:
-                    out.append(command)
+        known = self._of(session).all()
+        out = [c for c in (self.find(session, name) for name, r in known.items() if not ended(r)) if c.running]
         session.state_file["execs_checked"] = session.manifest["generation"]
         return out
 
@@ -418,15 +424,13 @@ class Execs:
     def heard(self, session: Session, event: Json) -> None:
         if event.get("event") == "gone":
             session.state_file.pop("execs_checked", None)
+            session.prompt, session.typed_by_exec = None, 0
+            self._results.pop(session.id, None)
 
-    def _prune(self, session: Session) -> None:
-        names = [n for n in os.listdir(session.folder.execs) if n.endswith(".done.json")]
-        if len(names) <= limits.EXECS_KEPT * 2:  # in batches: one listing and sort per 200 commands
-            return
-        paths = sorted((os.path.join(session.folder.execs, n) for n in names), key=os.path.getmtime)
-        for path in paths[: -limits.EXECS_KEPT]:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+
+def _wake(future: asyncio.Future[Any]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _is_exec_id(text: str) -> bool:

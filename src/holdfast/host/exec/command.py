@@ -1,0 +1,99 @@
+"""One exec: its record, what was read of its output, and its files beside the session's results."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from typing import Any
+
+from ...model.isolation import EXCHANGE
+from ...system.files import write_new
+from ..session import Session
+from .dialect import Wrapped
+from .marks import MarkScanner
+from .record import Record, read_record
+from .results import Results, ended
+
+Json = dict[str, Any]
+
+_FILES = (".sh", ".rec")
+_PROBE_FILES = (".probe", ".probe.rec")
+
+
+class Command:
+    """What is kept of it is exactly its record; `update` and `finish` are all that changes it."""
+
+    def __init__(self, session: Session, record: Json, results: Results) -> None:
+        self.session, self.record, self._results = session, record, results
+        self.scanner = MarkScanner(record["token"])
+        self.scanned = int(record["from"])
+        self.changed = asyncio.Event()
+        self.waker: asyncio.Future[None] | None = None  # its monitor's, while that waits
+        self.task: asyncio.Task[None] | None = None
+        self.watchers = 0
+        self.probing = False
+        self.touched = False  # others typed at this prompt, or may have: what they left there is not known
+        self.abandoned = False  # it was given up with Ctrl-C
+        self.typed = b""  # what makes the shell run it
+        self.at = 0  # the keeper's count of inputs when that was typed
+        self.answered_at, self.blocked_as = 0.0, ""
+
+    @property
+    def id(self) -> str:
+        return str(self.record["exec_id"])
+
+    @property
+    def running(self) -> bool:
+        return not ended(self.record)
+
+    def path(self, suffix: str) -> str:
+        """A file that the shell reads or writes too: an isolated one has no more than these of our folder."""
+        folder = self.session.folder
+        return os.path.join(folder.exchange if self.session.isolated else folder.execs, self.id + suffix)
+
+    def seen(self, suffix: str) -> str:
+        """The same file's path, as the shell knows it."""
+        return os.path.join(EXCHANGE, self.id + suffix) if self.session.isolated else self.path(suffix)
+
+    def write(self, wrapped: Wrapped) -> None:
+        """What the shell reads, and the file for what it writes: there already, so that nobody else may read it."""
+        write_new(self.path(".rec"), b"")
+        write_new(self.path(".sh"), wrapped.script)
+        self.typed = wrapped.typed
+
+    def never_ran(self) -> None:
+        """Not a byte of it was typed: nobody shall take it for one that runs."""
+        self.finish("shell_ended", None, int(self.record["from"]), None)
+        self.clean()
+
+    def begin_record(self) -> None:
+        """Intent before effect: a restart finds the command even if this is all that is left of it."""
+        self._results.add(self.record)
+
+    def update(self, **facts: object) -> None:
+        self.record.update(facts)
+        self.changed.set()
+        self.changed = asyncio.Event()
+        if self.waker is not None and not self.waker.done():
+            self.waker.set_result(None)
+
+    def finish(self, state: str, exit_code: int | None, end: int, cwd: str | None) -> None:
+        now = time.time()
+        start = self.record["start"] if self.record["start"] is not None else end
+        facts = {
+            "state": state, "exit_code": exit_code, "start": start, "end": max(start, end), "cwd": cwd, "prompt": None,
+            "duration_ms": int((now - self.record["started_at"]) * 1000), "ended_at": now,
+        }  # fmt: skip
+        self._results.add({"exec_id": self.id, **facts})
+        self.update(**facts)
+
+    def shells_record(self) -> Record | None:
+        """What the shell wrote of how it ended, if it has."""
+        return read_record(self.path(".probe.rec" if self.probing else ".rec"))
+
+    def clean(self) -> None:
+        for suffix in (*_FILES, *(_PROBE_FILES if self.probing else ())):
+            with contextlib.suppress(OSError):
+                os.unlink(self.path(suffix))

@@ -1,0 +1,119 @@
+"""What a keeper does in its first seconds, done once in the zygote before its memory is frozen and shared.
+
+CPython writes into its own code as it runs it (inline caches), and makes some objects only when they are first needed.
+Done here, that is in the pages that every keeper shares; done in a keeper, each has copies of its own. It is also
+quicker: what was rehearsed runs specialised from the first time on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+
+from ..model.home import SessionFolder
+from ..wire import frames
+from .hello import status
+from .keeper import Keeper
+from .program import Launch, Program, open_ends
+from .start import listen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .program import Json
+
+_ROUNDS = 20  # CPython 3.11 specialises a function after eight calls, and an instruction some runs later
+# CPython's allocator of small objects: sizes in steps of 16 bytes, each from pools of 16 KB.
+_BLOCK, _BLOCKS_MAX, _POOL_BYTES = 16, 512, 16 << 10
+_BLOCKS_MIN = 48  # the smallest that holds a string of bytes nobody shares
+_BYTES_HEAD = sys.getsizeof(b"")
+_EPOCHS = 1 << 62  # granted without a word to the disk: nobody's input depends on them
+_SIZE = [80, 24]
+
+
+def rehearse(folder: str) -> None:
+    """Live through a short session in `folder`, which is removed again. Where that fails, only the gain is lost."""
+    _remove(folder)
+    try:
+        os.makedirs(folder, mode=0o700)
+        for _ in range(_ROUNDS):
+            _session(SessionFolder(folder))
+    except OSError:
+        pass
+    finally:
+        _remove(folder)
+
+
+def _session(folder: SessionFolder) -> None:
+    manifest = {"id": "ses_rehearsal", "token": "t", "generation": 1, "kind": "terminal", "size": _SIZE, "tty": "/"}
+    line, theirs = os.pipe2(os.O_CLOEXEC)
+    os.write(theirs, json.dumps(manifest).encode() + b"\n")
+    os.close(theirs)
+    orders, ours = os.pipe2(os.O_CLOEXEC)
+    launch = Launch(open_ends(False)[0], False, ours, line)  # everything of a launch but the fork
+    launch.order(folder.path)
+    os.close(orders)
+    started, told = launch.ready()
+    _keep(folder, started, told)
+    launch.confirm()
+
+
+def _keep(folder: SessionFolder, started: Program, told: Json) -> None:
+    keeper = Keeper(folder, told, started, listen(folder))
+    keeper.epoch_ceiling = _EPOCHS
+    host, channel = socket.socketpair()
+    try:
+        keeper.adopt(channel)
+        _converse(keeper, host)
+    finally:
+        keeper.forsake()
+        host.close()
+        for fd in (started.master, started.slave):
+            os.close(fd)
+
+
+def _converse(keeper: Keeper, host: socket.socket) -> None:
+    """A host says hello, asks, types and reads; the program prints."""
+    me = {"operator": "op_rehearsal", "kind": "human", "name": "rehearsal"}
+    asked = [
+        frames.message(frames.HELLO, {"v": 1, "token": "t", "role": "host", "via": "host", **me}),
+        frames.u64_frame(frames.WATCH, 0),
+        frames.message(frames.ACT, {"id": 1, "op": "status"}),
+        frames.message(frames.ACT, {"id": 2, "op": "sample", "quick": True}),
+        frames.message(frames.ACT, {"id": 3, "op": "input", "data": "eAo=", "as": me, "hold": "exe_1"}),
+        frames.message(frames.ACT, {"id": 4, "op": "drop", "hold": "exe_1"}),
+        frames.read(0),
+        frames.input_frame(1, 0, b"x\n"),
+    ]
+    for data in asked:
+        host.send(data)
+        keeper.turn(0)
+        os.write(keeper.program.slave, b"x")
+        keeper.turn(0)
+    status(keeper)
+
+
+def _remove(folder: str) -> None:
+    for path, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            os.unlink(os.path.join(path, name))
+        for name in folders:
+            os.rmdir(os.path.join(path, name))
+    if os.path.isdir(folder):
+        os.rmdir(folder)
+
+
+def fill_up() -> list[bytes]:
+    """Take every small gap that the allocator has, so that what a keeper makes lies together on new pages.
+
+    Otherwise each of its first objects goes into another gap on another shared page, which is then copied whole.
+    """
+    kept = []
+    for size in range(_BLOCKS_MIN, _BLOCKS_MAX + 1, _BLOCK):
+        in_a_row, last = 0, 0
+        while in_a_row < _POOL_BYTES // size // 2:  # that many neighbours: a pool that nobody else is in
+            kept.append(bytes(size - _BYTES_HEAD))
+            in_a_row = in_a_row + 1 if id(kept[-1]) - last == size else 0
+            last = id(kept[-1])
+    return kept

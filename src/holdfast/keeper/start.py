@@ -1,0 +1,51 @@
+"""From a session's folder to a keeper with a running program."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from ..model.home import SessionFolder
+from .keeper import Keeper
+from .program import Launch
+
+
+def start(folder: SessionFolder, pipes: bool, launch: Launch) -> Keeper:
+    """A keeper whose program runs; raises StartFailed or OSError, and then nothing of it is left."""
+    if launch.pipes is not pipes or not launch.order(folder.path):  # made for another kind, or killed
+        launch.discard()
+        launch = Launch.prepare(pipes)
+        launch.order(folder.path)
+    try:
+        listener = listen(folder)  # while the child sets the program up
+        program, manifest = launch.ready()
+        keeper = Keeper(folder, manifest, program, listener)
+        launch.confirm()
+    except BaseException:
+        launch.abandon()
+        try:
+            os.unlink(folder.keeper_socket)
+        except OSError:
+            pass
+        raise
+    return keeper
+
+
+def listen(folder: SessionFolder) -> socket.socket:
+    """The keeper's own address in its folder. The lock is ours, so a socket file there is a dead one's."""
+    here = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        name = os.path.basename(folder.keeper_socket)
+        if os.access(name, os.F_OK, dir_fd=here):
+            os.unlink(name, dir_fd=here)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)  # never readable by others, not even for a moment
+        try:
+            listener.bind(f"/proc/self/fd/{here}/{name}")
+        finally:
+            os.umask(before)
+        listener.listen(64)
+        listener.setblocking(False)
+        return listener
+    finally:
+        os.close(here)
