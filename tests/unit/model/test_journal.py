@@ -21,7 +21,7 @@ def sign(head: Head) -> Head:
 
 
 def signed(head: Head) -> bool:
-    return sign({k: head[k] for k in ("host", "n", "hash", "at")})["signature"] == head.get("signature")
+    return bool(sign({k: head[k] for k in ("host", "n", "hash", "at")})["signature"] == head.get("signature"))
 
 
 def made(count: int) -> tuple[list[Row], list[Head]]:
