@@ -32,7 +32,7 @@ async def check(daemon: Daemon, deep: bool) -> list[Finding]:
         judge_lost([(s.name, len(views.survivors_of(s))) for s in sessions if s.state == "lost"]),
         judge_descriptors(len(os.listdir("/proc/self/fd")), os.sysconf("SC_OPEN_MAX")),
         await asyncio.to_thread(cgroup_probe.finding),
-        judge_grants(daemon.operators.unsound, len(daemon.operators.grants)),
+        judge_grants(daemon.operators.unsound(), len(daemon.operators.grants)),
     ]
     if deep:
         checked = [(s.name, await asyncio.to_thread(verify.verify, s.folder.out)) for s in sessions]

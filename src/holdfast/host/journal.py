@@ -59,20 +59,27 @@ class Journal:
         offset: int | None = None, **facts: Any,
     ) -> None:  # fmt: skip
         """Queue an entry: durable with the next commit, in this order."""
-        entry: Json = {"kind": kind, "at": round(time.time(), 6), "session": session, "why": why, "epoch": epoch,
-                       "offset": offset, **facts}  # fmt: skip
-        if actor is not None:
-            entry.update(operator=actor["operator"], operator_kind=actor["kind"], name=actor["name"])
-        self.add(entry)
-
-    def add(self, entry: Json) -> None:
-        """Queue an entry as it is; what is None is left out."""
         if len(self._queue) >= _QUEUE_MAX:
             raise HoldfastError("busy", "the journal's disk does not keep up", "see the disk, then try again")
-        self._queue.append({k: v for k, v in entry.items() if v is not None})
+        about = {"session": session, "why": why, "epoch": epoch, "offset": offset, **facts}
+        self._queue.append(_entry(kind, actor, about))
         self._noted += 1
         if self._job is None:
             self._job = asyncio.get_running_loop().create_task(self._commit())
+
+    async def commit(
+        self, work: Callable[[sqlite3.Connection], object], kind: str, *, actor: Json, why: str | None, **facts: Any
+    ) -> None:
+        """A change of the ledger and its entry in one transaction: neither is there without the other."""
+        entry = _entry(kind, actor, {"why": why, **facts})
+
+        def both(db: sqlite3.Connection) -> tuple[int, bytes]:
+            work(db)
+            return self._append(db, [entry])
+
+        self.tip = await self._ledger.write(both)
+        self._keep_head()
+        self._sign_when_idle()
 
     async def written(self) -> None:
         """Until everything noted so far is durable; raises where it cannot be."""
@@ -228,6 +235,14 @@ class Journal:
             log.error("the journal's end is not signed: %s", e.line())
         if self._idle is not None:
             self._idle.cancel()
+
+
+def _entry(kind: str, actor: Json | None, about: Json) -> Json:
+    """An entry without its number; what is None is left out."""
+    entry = {"kind": kind, "at": round(time.time(), 6), **about}
+    if actor is not None:
+        entry.update(operator=actor["operator"], operator_kind=actor["kind"], name=actor["name"])
+    return {k: v for k, v in entry.items() if v is not None}
 
 
 def _head_row(host: str, row: tuple[int, str, float, str]) -> Json:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pwd
 import sqlite3
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..model import grants, ids, limits
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from ..model.grants import Chain
 
 Json = dict[str, Any]
+# How a change is written: with its journal entry, in one transaction.
+Commit = Callable[[Callable[[sqlite3.Connection], object]], Awaitable[None]]
 
 
 class Operator:
@@ -48,9 +52,9 @@ class Operators:
         self.revoked: dict[str, float] = {}
         self._signatures: dict[str, str] = {}
         self._chains: dict[str, list[Chain]] = {}
-        self.host_key = ""
         self.first = ""
-        self.unsound: list[str] = []  # grants in the ledger whose signature is not their maker's
+        self._unread: list[str] = []  # grants in the ledger that are none
+        self._checked: dict[str, bool] = {}  # by id: whether the signature is the maker's; asked when first needed
         self._seed: bytes | None = None
 
     # -- loading
@@ -62,20 +66,25 @@ class Operators:
 
     def sign(self, message: bytes) -> bytes:
         """Under the host's key; on the ledger's thread, where the wait for the disk disturbs nobody."""
+        return keys.sign(self._secret(), message)
+
+    def _secret(self) -> bytes:
         if self._seed is None:
             if not os.path.exists(keys.path_of(self._keys, self.host)):
                 keys.make(self._keys, self.host)
             self._seed = keys.load(self._keys, self.host)
-        return keys.sign(self._seed, message)
+        return self._seed
+
+    @functools.cached_property
+    def host_key(self) -> str:
+        """The public half."""
+        return keys.public_of(self._secret())
 
     def signed(self, signature: str, message: bytes) -> bool:
         """Whether the host signed this."""
         return keys.signed(self.host_key, signature, message)
 
     def _load(self, db: sqlite3.Connection, first: Json) -> None:
-        self.sign(b"")  # makes the host's key where there is none
-        assert self._seed is not None
-        self.host_key = keys.public_of(self._seed)
         if db.execute("SELECT 1 FROM operators WHERE id = ?", (self.first,)).fetchone() is None:
             self._enrol_first(db, first)
         for row in db.execute("SELECT id, name, kind, key, by, at, revoked_at FROM operators"):
@@ -104,16 +113,35 @@ class Operators:
 
         try:
             grant = grants.parse(json.loads(body))
-            maker = self.host_key if grant.by == self.host else self.by_id[grant.by].key
-        except (ValueError, KeyError, HoldfastError):
-            self.unsound.append(id)
+        except (ValueError, HoldfastError):
+            self._unread.append(id)
             return
-        if grant.id != id or not keys.signed(maker, signature, grant.signed_bytes(self.host)):
-            self.unsound.append(id)
+        if grant.id != id:
+            self._unread.append(id)
             return
         self.grants[id], self._signatures[id] = grant, signature
         if revoked_at is not None:
             self.revoked[id] = float(revoked_at)
+
+    # -- soundness
+
+    def _sound(self, grant: Grant) -> bool:
+        """Whether its maker signed it. That the home's owner holds the root grant is said by the home itself."""
+        if grant.parent is None:
+            return grant.by == self.host and grant.operator == self.first
+        known = self._checked.get(grant.id)
+        if known is None:
+            known = self._checked[grant.id] = self._is_signed(grant)
+        return known
+
+    def _is_signed(self, grant: Grant) -> bool:
+        maker = self.by_id.get(grant.by)
+        key = self.host_key if grant.by == self.host else maker.key if maker else ""
+        return keys.signed(key, self._signatures[grant.id], grant.signed_bytes(self.host))
+
+    def unsound(self) -> list[str]:
+        """Grants in the ledger that are none, or not as their maker signed them."""
+        return self._unread + [g.id for g in self.grants.values() if not self._is_signed(g)]
 
     # -- asking
 
@@ -135,7 +163,9 @@ class Operators:
 
     def _dead(self, grant: Grant) -> bool:
         holder = self.by_id.get(grant.operator)
-        return grant.id in self.revoked or holder is None or holder.revoked_at is not None
+        return (
+            grant.id in self.revoked or holder is None or holder.revoked_at is not None or not self._sound(grant)
+        )
 
     def allows(self, operator: str, verb: str, scope: Scope | None, now: float) -> bool:
         who = self.by_id.get(operator)
@@ -169,11 +199,15 @@ class Operators:
         if len(key) != 64 or not all(c in "0123456789abcdef" for c in key):
             raise refused("that is not an Ed25519 public key", "64 hexadecimal digits")
 
-    async def enrol(self, id: str, name: str, kind: str, key: str, by: str) -> Operator:
+    async def enrol(self, id: str, name: str, kind: str, key: str, by: str, commit: Commit) -> Operator:
         made = Operator(id, name, kind, key, by, time.time(), None)
         values = (made.id, made.name, made.kind, made.key, made.by, made.at)
-        await self._ledger.write(lambda db: db.execute("INSERT INTO operators VALUES (?, ?, ?, ?, ?, ?, NULL)", values))
-        self.by_id[id] = made
+        self.by_id[id] = made  # at once: nobody else gets the name meanwhile, and it may do nothing yet
+        try:
+            await commit(lambda db: db.execute("INSERT INTO operators VALUES (?, ?, ?, ?, ?, ?, NULL)", values))
+        except BaseException:
+            del self.by_id[id]
+            raise
         return made
 
     def check_grant(self, grant: Grant, signature: str, maker: str, kind: str, now: float) -> None:
@@ -199,23 +233,26 @@ class Operators:
         if not keys.signed(self.by_id[maker].key, signature, grant.signed_bytes(self.host)):
             raise refused("the grant's signature is not its maker's", "sign it with your own key")
 
-    async def give(self, grant: Grant, signature: str) -> None:
-        await self._ledger.write(lambda db: _insert(db, grant, signature))
+    async def give(self, grant: Grant, signature: str, commit: Commit) -> None:
+        try:
+            await commit(lambda db: _insert(db, grant, signature))
+        except sqlite3.IntegrityError:
+            raise refused("the grant's id was used before", "sign a new one") from None
         self.grants[grant.id], self._signatures[grant.id] = grant, signature
         self._chains.clear()
 
-    async def revoke_grant(self, grant: Grant, by: str) -> None:
+    async def revoke_grant(self, grant: Grant, by: str, commit: Commit) -> None:
         now = time.time()
         self.revoked[grant.id] = now
         self._chains.clear()
         change = "UPDATE grants SET revoked_at = ?, revoked_by = ? WHERE id = ?"
-        await self._ledger.write(lambda db: db.execute(change, (now, by, grant.id)))
+        await commit(lambda db: db.execute(change, (now, by, grant.id)))
 
-    async def revoke_operator(self, who: Operator) -> None:
+    async def revoke_operator(self, who: Operator, commit: Commit) -> None:
         now = who.revoked_at = time.time()
         self._chains.clear()
         change = "UPDATE operators SET revoked_at = ? WHERE id = ?"
-        await self._ledger.write(lambda db: db.execute(change, (now, who.id)))
+        await commit(lambda db: db.execute(change, (now, who.id)))
 
     # -- telling
 

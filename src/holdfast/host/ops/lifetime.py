@@ -38,10 +38,10 @@ class Lifetime(Approving):
         if session.id not in known:
             self._note("start", session, caller, request, command=_words(session), cwd=session.manifest["cwd"],
                        acts_as=session.manifest["acts_as"])  # fmt: skip
-        await self.journal.written()
-        if request.get("brief"):
-            return {"id": session.id, "name": session.name}
-        return await self._view(session, full=True)
+        brief = {"id": session.id, "name": session.name}
+        answer = brief if request.get("brief") else await self._view(session, full=True)
+        await self.journal.written()  # its commit ran while the session was looked at
+        return answer
 
     def _acts_as(self, wanted: str, caller: Caller) -> str:
         """The operator a new session acts as: the caller, or one whose rights the caller may give away."""

@@ -11,7 +11,7 @@ from ...model import grants, limits
 from ...model.errors import HoldfastError, invalid, not_found
 from ...model.names import refused
 from ..identity import scope_of
-from ..operators import Operator
+from ..operators import Commit, Operator
 from ..session import Session
 from .base import Base, why_of
 
@@ -59,13 +59,11 @@ class OperatorOps(Base):
         if not id.startswith("op_") or not id[3:].isalnum() or len(id) > limits.NAME_MAX or id in self.operators.by_id:
             raise invalid(f"{id[:40]!a} cannot be a new operator's id", "leave it to the client")
         grant = self._grant_of(request, caller, id, kind) if request.get("grant") else None
-        who = await self.operators.enrol(id, name, kind, key, caller.operator)
-        why = why_of(request)
-        self.journal.note("enrol", session=None, actor=caller.actor, why=why,
-                          whom={"operator": id, "kind": kind, "name": name}, key=key)  # fmt: skip
+        facts: Json = {"whom": {"operator": id, "kind": kind, "name": name}, "key": key}
+        commit = self._noting("enrol", caller, request, facts)
+        who = await asyncio.shield(self.operators.enrol(id, name, kind, key, caller.operator, commit))
         if grant is not None:
-            await self._give(grant, str(request["signature"]), caller, why)
-        await self.journal.written()
+            await self._give(grant, str(request["signature"]), caller, request)
         return self.operators.view(who, time.time())
 
     async def op_operator_grant(self, request: Json, caller: Caller) -> Json:
@@ -77,8 +75,7 @@ class OperatorOps(Base):
         if who.revoked_at is not None:
             raise HoldfastError("conflict", f"{who.name} was revoked", "enrol it anew, under another name")
         grant = self._grant_of(request, caller, who.id, who.kind)
-        await self._give(grant, str(request.get("signature")), caller, why_of(request))
-        await self.journal.written()
+        await self._give(grant, str(request.get("signature")), caller, request)
         return self.operators.grant_view(grant, time.time())
 
     def _grant_of(self, request: Json, caller: Caller, operator: str, kind: str) -> Grant:
@@ -94,11 +91,16 @@ class OperatorOps(Base):
                               "use a terminal of your own")  # fmt: skip
         return grant
 
-    async def _give(self, grant: Grant, signature: str, caller: Caller, why: str | None) -> None:
-        await self.operators.give(grant, signature)
+    async def _give(self, grant: Grant, signature: str, caller: Caller, request: Json) -> None:
         whom = self.operators.by_id[grant.operator].actor
         facts: Json = {"grant": grant.as_dict(), "signature": signature, "whom": whom}
-        self.journal.note("grant", session=None, actor=caller.actor, why=why, **facts)
+        # Whoever leaves meanwhile does not leave half a change behind.
+        await asyncio.shield(self.operators.give(grant, signature, self._noting("grant", caller, request, facts)))
+
+    def _noting(self, kind: str, caller: Caller, request: Json, facts: Json) -> Commit:
+        """A change of who may do what is in the ledger and in the journal, or in neither."""
+        why = why_of(request)
+        return lambda work: self.journal.commit(work, kind, actor=caller.actor, why=why, **facts)
 
     # -- revoking
 
@@ -111,12 +113,11 @@ class OperatorOps(Base):
         who = self.operators.find(grant.operator if grant is not None else target)
         self._may_revoke(caller, grant, who)
         ending = self.operators.resting_on(grant, who.id)
+        commit = self._noting("revoke", caller, request, {"whom": who.actor, "grant_id": grant.id if grant else None})
         if grant is not None:
-            await self.operators.revoke_grant(grant, caller.operator)
+            await asyncio.shield(self.operators.revoke_grant(grant, caller.operator, commit))
         else:
-            await self.operators.revoke_operator(who)
-        whom: Json = {"whom": who.actor, **({"grant_id": grant.id} if grant else {})}
-        self.journal.note("revoke", session=None, actor=caller.actor, why=why_of(request), **whom)
+            await asyncio.shield(self.operators.revoke_operator(who, commit))
         requests = self.pending.recheck("" if grant is not None else who.id)
         wanted: list[Json] = [] if grant is not None else [{"operator": who.id}]
         closed, unable = await self._close_channels([*wanted, *({"grant": g} for g in ending)])
