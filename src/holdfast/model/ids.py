@@ -1,4 +1,4 @@
-"""Ids and names: `ses_…`, `hst_…`, `op_…`, `exe_…` are made here, and a person's names are checked here."""
+"""Ids and names: `ses_…`, `hst_…`, `op_…`, `exe_…`, `run_…`, `att_…` are made here; names are checked here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .errors import HoldfastError, invalid
 from .limits import NAME_MAX
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u to misread
-PREFIXES = ("ses_", "hst_", "op_", "exe_", "req_")
+PREFIXES = ("ses_", "hst_", "op_", "exe_", "req_", "run_", "att_")
 
 
 def new(prefix: str, length: int = 16) -> str:
