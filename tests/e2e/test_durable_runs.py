@@ -209,6 +209,13 @@ async def test_the_async_client_runs_coroutines_and_plain_functions_as_steps(
             assert together == [n * 2 for n in range(20)]
 
 
+def test_a_host_that_nobody_asks_for_work_has_no_database(hold: HomeForTests) -> None:
+    hold.host.call("ping")
+    assert not (hold.path / "work.db").exists()
+    assert hold.host.work.runs() == []
+    assert (hold.path / "work.db").exists()
+
+
 def test_a_daemon_killed_between_two_calls_is_not_noticed(hold: HomeForTests) -> None:
     with hold.host.work.run() as run:
         for n in range(4):
