@@ -29,11 +29,14 @@ if TYPE_CHECKING:
         connect as connect,
     )
     from .model.errors import HoldfastError as HoldfastError
+    from .model.work import Fenced as Fenced
+    from .model.work import StepInDoubt as StepInDoubt
     from .version import VERSION as __version__  # noqa: N811
 
 _HOME_OF = {
     "connect": "client", "aconnect": "client", "Host": "client", "AsyncHost": "client", "Session": "client",
     "AsyncSession": "client", "ExecResult": "client", "HoldfastError": "model.errors",
+    "Fenced": "model.work", "StepInDoubt": "model.work",
 }  # fmt: skip
 __all__ = [*_HOME_OF, "__version__"]  # noqa: PLE0604
 

@@ -25,7 +25,8 @@ VIOLATIONS: list[tuple[str, dict[str, str]]] = [
     ("layers", {"holdfast.intruder.anything": ""}),  # a package that no layer names
     ("roles", {"holdfast.cli.intruder": "import holdfast.host"}),
     ("roles", {"holdfast.client.intruder": "import holdfast.keeper"}),
-    ("roles", {"holdfast.mcp.intruder": "import holdfast.store.anything", "holdfast.store.anything": ""}),
+    ("work-plane", {"holdfast.mcp.intruder": "import holdfast.store.anything", "holdfast.store.anything": ""}),
+    ("work-plane", {"holdfast.cli.intruder": "import holdfast.work"}),
     ("testing", {"holdfast.client.intruder": "import holdfast.testing"}),
     ("keeper", {"holdfast.keeper.intruder": "import holdfast.term.anything", "holdfast.term.anything": ""}),
     ("keeper", {"holdfast.keeper.intruder": "import holdfast.store.anything", "holdfast.store.anything": ""}),

@@ -7,7 +7,6 @@ before its output (an end on record then means that the output is complete), an 
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import io
 import json
@@ -34,7 +33,7 @@ _COPY_BYTES = 1 << 20
 _PADDING_BYTES_MAX = 1 << 20  # tar fills its last block of 10 kB
 # What belongs to running processes, or to this machine's agents: a restored home has none of it.
 _LIVING = re.compile(
-    r"host\.(lock|log|sock)(\..*)?|host\.db-(wal|shm|journal)|running\.json|roles|keeper\.(lock|sock|json)|links/.*"
+    r"host\.(lock|log|sock)(\..*)?|host\.db-(wal|shm|journal)|work\.db-(wal|shm)|running\.json|roles|keeper\.(lock|sock|json)|links/.*"
     r"|.*\.tmp",
     re.DOTALL,
 )
@@ -72,31 +71,13 @@ def write(home: str, target: IO[bytes], about: dict[str, Any]) -> dict[str, int]
         first = json.dumps({"holdfast_backup": FORMAT, **about}).encode()
         tar.addfile(_member(HEADER, tarfile.REGTYPE, len(first)), io.BytesIO(first))
         for relative in contents(home):
-            path = os.path.join(home, relative)
-            size = _add_ledger(tar, path) if relative == LEDGER else _add(tar, path, relative)
+            add = _add_database if relative in (LEDGER, "work.db") else _add
+            size = add(tar, os.path.join(home, relative), relative)
             if size is not None:
                 counts["files"] += 1
                 counts["bytes"] += size
                 counts["sessions"] += bool(re.fullmatch(r"sessions/ses_[^/]+/manifest\.json", relative))
     return counts
-
-
-def _add_ledger(tar: tarfile.TarFile, path: str) -> int | None:
-    """The ledger as one commit left it, whatever is being written meanwhile; SQLite copies it page by page."""
-    import sqlite3
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        copy = os.path.join(folder, LEDGER)
-        try:
-            with (
-                contextlib.closing(sqlite3.connect(f"{pathlib.Path(path).as_uri()}?mode=ro", uri=True)) as source,
-                contextlib.closing(sqlite3.connect(copy)) as target,
-            ):
-                source.backup(target)
-        except sqlite3.Error as e:
-            raise HoldfastError("failed", f"cannot copy {path}: {e}", "hold doctor looks at it") from None
-        return _add(tar, copy, LEDGER)
 
 
 def _add(tar: tarfile.TarFile, path: str, relative: str) -> int | None:
@@ -119,6 +100,23 @@ def _add(tar: tarfile.TarFile, path: str, relative: str) -> int | None:
         return seen.st_size
     finally:
         os.close(fd)
+
+
+def _add_database(tar: tarfile.TarFile, path: str, relative: str) -> int | None:
+    """A database as one commit left it: a copy of its bytes would miss what is still in the log beside them."""
+    import sqlite3
+    import tempfile
+    from contextlib import closing
+
+    with tempfile.TemporaryDirectory(prefix="holdfast-backup-") as folder:
+        copy = os.path.join(folder, relative)
+        try:
+            uri = f"{pathlib.Path(path).as_uri()}?mode=ro"
+            with closing(sqlite3.connect(uri, uri=True)) as source, closing(sqlite3.connect(copy)) as target:
+                source.backup(target)
+        except sqlite3.Error as e:
+            raise HoldfastError("failed", f"cannot copy {path}: {e}", "hold doctor looks at it") from None
+        return _add(tar, copy, relative)
 
 
 def _member(name: str, kind: bytes, size: int, mtime: float = 0) -> tarfile.TarInfo:

@@ -9,6 +9,7 @@ EACH = "each"  # on many sessions: the operation asks for each one, and leaves o
 HOST = "host"  # on the host itself: takes a grant on `*`
 SESSION = "session"  # on the session named in the request
 NEW = "new"  # on a session that is about to be
+OWN = "own"  # on what is the caller's own: a grant on its own sessions is enough
 
 TABLE: dict[str, tuple[str, str]] = {
     # looking
@@ -26,6 +27,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "take": ("request_control", SESSION), "release": ("view", SESSION), "hand": ("view", SESSION),
     # the inbox: one's own items, and those of sessions one may view; who may answer depends on the item
     "ask": ("", ANYONE), "asked": ("", ANYONE), "inbox": ("", ANYONE), "answer": ("", ANYONE),
+    # durable work
+    "work": ("work", OWN),
     # operators; delegation is judged by the grant it starts from
     "operator_ls": ("", ANYONE), "operator_find": ("", ANYONE), "operator_add": ("enrol", HOST),
     "operator_grant": ("", ANYONE), "operator_revoke": ("", ANYONE),

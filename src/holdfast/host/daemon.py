@@ -141,6 +141,7 @@ class Daemon:
         server.close()
         serving.cancel()
         self.doors.close()
+        await self.operations.close_work()
         self.policies.close()
         self.desk.close()
         self.screens.close()

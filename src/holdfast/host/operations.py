@@ -21,6 +21,7 @@ from .ops.journal import JournalOps
 from .ops.lifetime import Lifetime
 from .ops.looking import Looking
 from .ops.operators import OperatorOps
+from .ops.work import WorkOps
 from .pending import Pending
 from .server import Peer, Reply
 from .session import Session
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Operations(Looking, Channels, Lifetime, Asking, Acting, Commands, OperatorOps, JournalOps):
+class Operations(Looking, Channels, Lifetime, Asking, Acting, Commands, OperatorOps, JournalOps, WorkOps):
     """Dispatch by name; who asks is identified and what they may is checked here, for every request."""
 
     def __init__(self, daemon: Daemon) -> None:
@@ -95,6 +96,9 @@ class Operations(Looking, Channels, Lifetime, Asking, Acting, Commands, Operator
             wanted = Scope("", str(request.get("name") or ""), caller.operator, caller.operator)
             if not caller.may_in(verb, wanted):
                 raise refused(f"{caller.name} may not start that", "hold operator whoami shows what you may do")
+        elif on == admission.OWN:
+            if not caller.may_in(verb, Scope("", "", caller.operator, caller.operator)):
+                raise refused(f"{caller.name} may not {verb} here", "hold operator whoami shows what you may do")
         elif on == admission.SESSION or (verb == "view" and request.get("session")):
             session = self._visible(request, caller)
             caller.require(verb, session)

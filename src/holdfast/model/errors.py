@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # code -> exit status of the command line (the contract's table).
 EXIT_STATUS = {
     "failed": 1,
@@ -14,6 +18,14 @@ EXIT_STATUS = {
     "conflict": 5,
     "busy": 5,
     "stale_epoch": 5,
+    "fenced": 5,  # another worker took over, or the lease ran out: nothing more of this one is kept
+    "in_doubt": 5,  # a step was begun and its outcome is unknown; it waits to be settled
+    "store_newer": 1,  # the database was made by a newer version
+    "store_unreachable": 1,  # no server, no such database, or it went away and did not come back in time
+    "store_full": 1,  # the disk has no room; nothing acknowledged is lost
+    "store_readonly": 1,  # the file or its folder may not be written
+    "store_damaged": 1,  # the file is not a database, or not a whole one
+    "store_denied": 4,  # the server refused the user or the password
     "timeout": 124,
     "not_executable": 126,
     "no_program": 127,
@@ -34,7 +46,7 @@ class HoldfastError(Exception):
     def exit_status(self) -> int:
         return EXIT_STATUS.get(self.code, 1)
 
-    def as_dict(self) -> dict[str, str]:
+    def as_dict(self) -> dict[str, Any]:
         return {"code": self.code, "message": self.message, "hint": self.hint}
 
     def line(self) -> str:
@@ -42,8 +54,14 @@ class HoldfastError(Exception):
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
-def from_dict(data: dict[str, str]) -> HoldfastError:
-    return HoldfastError(data.get("code", "failed"), data.get("message", "failed"), data.get("hint", ""))
+def from_dict(data: dict[str, Any]) -> HoldfastError:
+    """The error as it was raised at the other end; the two that programs catch by class keep their class."""
+    code, message, hint = data.get("code", "failed"), data.get("message", "failed"), data.get("hint", "")
+    if code in ("fenced", "in_doubt"):
+        from .work import Fenced, StepInDoubt
+
+        return Fenced(message, hint) if code == "fenced" else StepInDoubt(message, hint, data.get("report"))
+    return HoldfastError(code, message, hint)
 
 
 def not_found(what: str, hint: str = "") -> HoldfastError:

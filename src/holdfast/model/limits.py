@@ -87,3 +87,20 @@ JOURNAL_TEXT_MAX = 4096  # characters kept of a command or a sent text; an exec'
 REFUSAL_WINDOW_S = 10.0  # the same refusal again within this time is counted, not written again
 REFUSALS_TRACKED_MAX = 100  # different refusals written within that time; past it they share one entry
 TIMELINE_MAX = 1000  # entries in one answer; more is asked for from a number on
+
+# Work
+KEY_MAX = 512  # a step's key, a worker, an artifact's name: a long path fits, an essay does not
+ITEMS_MAX = 100_000  # items a run declares up front: status lists them, and they are kept as one value
+VALUE_BYTES_MAX = 8 << 20  # one result, message or parameter set: half a request of the host, base64 and frame fit
+ARGS_SHOWN_BYTES = 16 << 10  # arguments kept to be read by a person who settles; more is known by its hash alone
+PIECE_BYTES = 1 << 20  # an artifact is kept in pieces of this: bounded memory, and a request of the host holds one
+ARTIFACT_BYTES_MAX = 1 << 30  # what a program can still hold and hash in one go; larger things belong elsewhere
+RUN_LEASE_S = 30.0  # a dead worker is replaced after this; a garbage collection or a busy machine stays well below
+RUN_LEASE_BEATS = 3  # renewals per lease: two may be lost on the way
+RUN_LEASE_MAX_S = 7 * 86400.0  # longer is no lease but an abandoned run
+LEASE_HELD_BY_HAND_S = 3600.0  # a person or an agent between two commands; each command renews it
+SETTLE_S = 86400.0  # a step in doubt is to be settled within a day unless said otherwise
+UPLOAD_S = 3600.0  # pieces of an artifact that was never finished may be collected after this
+GROUP_MAX = 256  # transactions that share one commit: a burst's latency stays below a few milliseconds
+WRITES_QUEUED_MAX = 10_000  # callers waiting for the writer; beyond it they are told to come back
+STORE_WAIT_S = 60.0  # a database that restarts is waited for this long: a package upgrade takes half of it
