@@ -61,3 +61,6 @@ UPLOAD_S = 3600.0  # pieces of an artifact that was never finished may be collec
 GROUP_MAX = 256  # transactions that share one commit: a burst's latency stays below a few milliseconds
 WRITES_QUEUED_MAX = 10_000  # callers waiting for the writer; beyond it they are told to come back
 STORE_WAIT_S = 60.0  # a database that restarts is waited for this long: a package upgrade takes half of it
+
+# Checkpoints and memory
+STATE_BYTES_MAX = 256 << 20  # one saved state: kept in memory twice while it is saved; larger values are artifacts
