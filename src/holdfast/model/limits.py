@@ -64,3 +64,5 @@ STORE_WAIT_S = 60.0  # a database that restarts is waited for this long: a packa
 
 # Checkpoints and memory
 STATE_BYTES_MAX = 256 << 20  # one saved state: kept in memory twice while it is saved; larger values are artifacts
+LINES_MAX = 256  # runs and threads whose last saved bytes are kept in memory, so that a save need not read them
+LINES_BYTES_MAX = 256 << 20  # of those bytes; they are about as large again in memory

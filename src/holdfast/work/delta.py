@@ -263,12 +263,14 @@ class Encoder:
         self._whole = False
         return change
 
-    def snapshot(self) -> Change:
-        """The last saved state as one whole record."""
-        kept = {name: bytes(key.kept) for name, key in self._keys.items()}
-        digest = whole_hash({name: key.digest.value for name, key in self._keys.items()})
-        record = _pack({name: [(0, 0, data)] for name, data in kept.items()}, [])
-        return Change(record, True, digest, sum(map(len, kept.values())))
+    def kept(self) -> dict[str, bytes]:
+        """The bytes of the last save."""
+        return {name: bytes(key.kept) for name, key in self._keys.items()}
+
+
+def whole(kept: Mapping[str, bytes]) -> bytes:
+    """A state as one record that needs no other: a snapshot."""
+    return _pack({name: [(0, 0, data)] for name, data in kept.items()}, [])
 
 
 def snapshot_due(snapshot_bytes: int, delta_bytes: int, chain: int) -> bool:
@@ -293,31 +295,41 @@ def state_hash(state: Mapping[str, Any], codec: Codec = JSON) -> str:
 # -- records ----------------------------------------------------------------------------------------------------
 
 
-def _pack(edits: dict[str, list[Splice]], gone: list[str]) -> bytes:
+def squeeze(plain: bytes) -> bytes:
+    """Compressed where that makes it smaller; the first byte says which."""
     import zstandard  # only where something is saved: 5 ms
 
-    try:
-        plain: bytes = msgspec.msgpack.encode([edits, gone])
-    except UnicodeEncodeError:
-        raise invalid("a key of the state is not valid UTF-8", "name it in UTF-8") from None
     packed = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(plain)
     return _ZSTD + packed if len(packed) < len(plain) else _RAW + plain
+
+
+def unsqueeze(data: bytes) -> bytes:
+    import zstandard
+
+    if data[:1] == _RAW:
+        return data[1:]
+    if data[:1] != _ZSTD:
+        raise damaged("is of a kind this version does not know")
+    try:
+        return zstandard.ZstdDecompressor().decompress(data[1:], max_output_size=2 * STATE_BYTES_MAX)
+    except zstandard.ZstdError:
+        raise damaged("cannot be read") from None
+
+
+def _pack(edits: dict[str, list[Splice]], gone: list[str]) -> bytes:
+    try:
+        return squeeze(msgspec.msgpack.encode([edits, gone]))
+    except UnicodeEncodeError:
+        raise invalid("a key of the state is not valid UTF-8", "name it in UTF-8") from None
 
 
 _decode = msgspec.msgpack.Decoder(tuple[dict[str, list[Splice]], list[str]]).decode
 
 
 def _unpack(record: bytes) -> tuple[dict[str, list[Splice]], list[str]]:
-    import zstandard
-
     try:
-        plain = record[1:]
-        if record[:1] == _ZSTD:
-            plain = zstandard.ZstdDecompressor().decompress(plain, max_output_size=2 * STATE_BYTES_MAX)
-        elif record[:1] != _RAW:
-            raise damaged("is of a kind this version does not know")
-        return _decode(plain)
-    except (zstandard.ZstdError, msgspec.MsgspecError, UnicodeDecodeError):
+        return _decode(unsqueeze(record))
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         raise damaged("cannot be read") from None
 
 
