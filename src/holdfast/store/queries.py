@@ -26,14 +26,14 @@ def held(run: str) -> Transaction[Held]:
         (run,),
     )
     if not rows:
-        raise not_found(f"no run {run[:80]!r}", "hold work ls lists them")
+        raise not_found(f"no run {run[:80]!r}", "begin one first")
     return Held(*rows[0])
 
 
 def run(run: str) -> Transaction[Run]:
     rows = yield Query(f"SELECT {_RUN} FROM run r JOIN attempt a ON a.id = r.attempt WHERE r.id = ?", (run,))
     if not rows:
-        raise not_found(f"no run {run[:80]!r}", "hold work ls lists them")
+        raise not_found(f"no run {run[:80]!r}", "begin one first")
     return Run(*rows[0])
 
 
@@ -68,3 +68,22 @@ def log(run: str, after: int, upto: int, limit: int) -> Transaction[list[LogEntr
         (run, after, upto, limit),
     )
     return [LogEntry(*row) for row in rows]
+
+
+def seen(run: str) -> Transaction[Held]:
+    """Who holds the lease, looked at without a lock: for answers, not for decisions to write."""
+    rows = yield Query(
+        f"SELECT {_HELD}, {{now}} FROM attempt WHERE id = (SELECT attempt FROM run WHERE id = ?)", (run,)
+    )
+    if not rows:
+        raise not_found(f"no run {run[:80]!r}", "begin one first")
+    return Held(*rows[0])
+
+
+def steps(run: str, state: str | None = None) -> Transaction[list[Step]]:
+    """In the order in which they were begun."""
+    rows = yield Query(
+        f"SELECT {_STEP} FROM step WHERE run = ?" + (" AND state = ?" if state else "") + " ORDER BY begun_at, key",
+        (run, state) if state else (run,),
+    )
+    return [Step(*row) for row in rows]

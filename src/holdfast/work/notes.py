@@ -1,0 +1,63 @@
+"""The run's log and what stands beside it: entries by people and workers, the sessions a run uses, its steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model.errors import invalid
+from ..model.times import rfc3339
+from ..store import queries
+from ..store.base import LogEntry, Query, Transaction
+from . import leases, steps, values
+
+Json = dict[str, Any]
+_FOREVER = 1 << 62  # past every log entry
+
+
+def append(
+    run: str, kind: str, body: str, epoch: int | None, by: str, step: str | None, request: str
+) -> Transaction[int]:
+    held = yield from queries.held(run)
+    before = yield from queries.appended(run, request)
+    if before is not None:
+        return before
+    if epoch is not None:
+        leases.check(held, epoch)
+    return (
+        yield from queries.append(
+            run, kind, body, at=held.now, epoch=epoch or 0, by=by, step=step, request=request
+        )
+    )
+
+
+def entries(run: str, after: int, upto: int | None, limit: int) -> Transaction[list[Json]]:
+    yield from queries.seen(run)
+    found = yield from queries.log(run, after, _FOREVER if upto is None else upto, limit)
+    return [describe(entry) for entry in found]
+
+
+def describe(entry: LogEntry) -> Json:
+    return {
+        "seq": entry.seq, "kind": entry.kind, "at": rfc3339(entry.at / 1e6), "by": entry.by, "epoch": entry.epoch,
+        "step": entry.step, "body": values.decode(entry.body),
+    }  # fmt: skip
+
+
+def use_session(run: str, session: str, generation: int, offset: int, epoch: int | None) -> Transaction[Json]:
+    if generation < 1 or offset < 0:
+        raise invalid("a session's generation begins at 1 and its offsets at 0", "hold status SESSION --json")
+    held = yield from queries.held(run)
+    if epoch is not None:
+        leases.check(held, epoch)
+    yield Query(
+        "INSERT INTO run_session (run, session, generation, from_offset, at) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (run, session, generation) DO NOTHING",
+        (run, session, generation, offset, held.now),
+    )
+    return {"run": run, "session": session, "generation": generation}
+
+
+def all_steps(run: str, state: str | None) -> Transaction[list[Json]]:
+    held = yield from queries.seen(run)
+    found = yield from queries.steps(run, state)
+    return [steps.report(step, held.now) for step in found]

@@ -1,0 +1,299 @@
+"""The work plane as calls by name with plain arguments: they also travel over the host's socket and MCP.
+
+Every call that changes something takes `request`: the same id means the same call, and is applied once. `by` is who
+asks; the host fills it in from whom it knows to be calling. A worker passes its `epoch`, and is fenced by it; a person
+or an agent without one works by hand, under a lease that lasts while a step of theirs is open.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..model import ids
+from ..model.errors import HoldfastError, invalid
+from ..model.limits import KEY_MAX, LEASE_S, PIECE_BYTES, UPLOAD_S, VALUE_BYTES_MAX
+from ..model.work import LOG_KINDS, RUN_STATES, check_effect, check_word
+from ..store.base import Store
+from . import artifacts, leases, notes, runs, stepping, values
+
+Json = dict[str, Any]
+T = TypeVar("T")
+_RUN_ID_LENGTH = len("run_") + 16
+_LISTED_MAX = 1000  # runs or log entries in one answer; a following call goes on from there
+_TEXT_MAX = 16 << 10  # a reason, an error, evidence: pages, not books
+
+
+class Work:
+    """`await work.call("step_begin", run=…, key=…)`, or the method of the same name."""
+
+    def __init__(self, store: Store, by: str = "op_unknown") -> None:
+        self.store = store
+        self.by = by
+
+    async def call(self, name: str, /, **args: Any) -> Any:
+        method = getattr(self, name, None) if name in CALLS else None
+        if method is None:
+            raise HoldfastError("usage", f"there is no work call {str(name)[:60]!r}", "upgrade: hold down, then again")
+        try:
+            inspect.signature(method).bind(**args)
+        except TypeError as e:
+            raise invalid(f"{name}: {e}", "see docs/durable.md") from None
+        return await method(**args)
+
+    # -- runs ------------------------------------------------------------------------------------------------------
+
+    async def begin_run(
+        self, *, params: Json | None = None, items: list[str] | None = None, task: str | None = None,
+        run: str | None = None, worker: str | None = None, ttl_s: float = LEASE_S, again: bool = False,
+        parent: str | None = None, by: str | None = None, request: str | None = None,
+    ) -> Json:  # fmt: skip
+        """A new run; or, of a task or by its id, the one that is there, taken over if its lease is free."""
+        if params is not None and not isinstance(params, dict):
+            raise invalid("a run's params are a mapping of names to values", f"got {type(params).__name__}")
+        wanted = runs.Wanted(
+            request=request or ids.new("req_"),
+            task=None if task is None else check_word("a task", task),
+            run=None if run is None else await self._run(run),
+            params=None if params is None else values.encode(params, "the run's params"),
+            items=None if items is None else values.encode(runs.check_items(items), "the run's items"),
+            worker=None if worker is None else check_word("a worker", worker),
+            ttl=leases.check_ttl(ttl_s),
+            again=again,
+            parent=parent,
+            by=by or self.by,
+        )
+        return await self.store.write(lambda: runs.begin(wanted))
+
+    async def lease_renew(self, *, run: str, epoch: int, ttl_s: float = LEASE_S, by: str | None = None) -> Json:
+        ttl = leases.check_ttl(ttl_s)
+        until = await self.store.write(lambda: leases.renew(run, epoch, ttl))
+        return {"epoch": epoch, "lease_until": runs._time(until)}
+
+    async def lease_release(self, *, run: str, epoch: int, by: str | None = None) -> Json:
+        return {"released": await self.store.write(lambda: leases.release(run, epoch))}
+
+    async def run_end(
+        self, *, run: str, epoch: int | None = None, state: str = "done", outcome: Any = None,
+        by: str | None = None, request: str | None = None,
+    ) -> Json:  # fmt: skip
+        if state not in RUN_STATES[1:]:
+            raise invalid(f"a run ends as one of {', '.join(RUN_STATES[1:])}", f"not {str(state)[:40]!r}")
+        text, asked, run = values.encode(outcome, "the run's outcome"), request or ids.new("req_"), await self._run(run)
+        return await self.store.write(lambda: runs.end(run, epoch, state, text, by or self.by, asked))
+
+    async def run_status(self, *, run: str, by: str | None = None) -> Json:
+        """Where it stands: which items are done, in doubt, pending; who holds it; what is to be settled."""
+        run = await self._run(run)
+        return await self.store.read(lambda: runs.status(run))
+
+    async def run_ls(
+        self, *, task: str | None = None, state: str | None = None, limit: int = 100, by: str | None = None
+    ) -> list[Json]:
+        most = max(1, min(int(limit), _LISTED_MAX))
+        return await self.store.read(lambda: runs.listing(task, state, most))
+
+    async def run_session(
+        self, *, run: str, session: str, generation: int, from_offset: int, epoch: int | None = None,
+        by: str | None = None,
+    ) -> Json:  # fmt: skip
+        """Note that this run uses a session, from this output offset on."""
+        run = await self._run(run)
+        check_word("a session", session)
+        return await self.store.write(lambda: notes.use_session(run, session, generation, from_offset, epoch))
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    async def step_begin(
+        self, *, run: str, key: str, epoch: int | None = None, effect: str = "unsafe", args: Any = None,
+        action: str | None = None, idem_key: str | None = None, why: str | None = None, session: str | None = None,
+        exec_id: str | None = None, by: str | None = None, request: str | None = None,
+    ) -> Json:  # fmt: skip
+        """The intent, on disk before its effect: `execute` it, `reuse` what is known, or it is `in_doubt`."""
+        intent = await self._intent(run, key, effect, args, action, idem_key, why, session, exec_id, by, request)
+        if effect == "none":
+            return await self.store.read(lambda: stepping.peek(intent, epoch))
+        return await self.store.write(lambda: stepping.begin(intent, epoch))
+
+    async def step_end(
+        self, *, run: str, key: str, epoch: int | None = None, result: Any = None, effect: str | None = None,
+        args: Any = None, action: str | None = None, why: str | None = None, by: str | None = None,
+        request: str | None = None,
+    ) -> Json:  # fmt: skip
+        """The outcome. A step without effect passes what it was (`effect`, `args`, `action`) here: one write in all."""
+        text = values.encode(result, f"the result of step {key!r}")
+        intent = await self._intent(run, key, effect or "unsafe", args, action, None, why, None, None, by, request)
+        return await self.store.write(lambda: stepping.end(intent, epoch, effect, text))
+
+    async def step_fail(
+        self, *, run: str, key: str, epoch: int | None = None, error: str = "", known: bool = True,
+        why: str | None = None, by: str | None = None, request: str | None = None,
+    ) -> Json:  # fmt: skip
+        """It failed. `known`: nothing happened; else a verifiable or unsafe step is in doubt."""
+        run, asked = await self._run(run), request or ids.new("req_")
+        error, reason = _text(error, "the error") or "failed", _text(why, "the reason")
+        return await self.store.write(
+            lambda: stepping.fail(run, key, epoch, error, bool(known), by or self.by, reason, asked)
+        )
+
+    async def step_settle(
+        self, *, run: str, key: str, outcome: str, result: Any = None, evidence: str | None = None,
+        epoch: int | None = None, by: str | None = None, request: str | None = None,
+    ) -> Json:  # fmt: skip
+        """Say what happened to a step in doubt: `done` (with its result) or `not_done` (it may run again)."""
+        run, asked = await self._run(run), request or ids.new("req_")
+        text, proof = values.encode(result, "the result"), _text(evidence, "the evidence")
+        who = check_word("who settles", by or self.by)
+        return await self.store.write(
+            lambda: stepping.settle(run, key, str(outcome), text, who, proof, epoch, asked)
+        )
+
+    async def step_assign(
+        self, *, run: str, key: str, owner: str | None = None, deadline: float | None = None, by: str | None = None
+    ) -> Json:
+        """Name who is to settle a step in doubt, and by when (seconds since 1970)."""
+        run = await self._run(run)
+        who = None if owner is None else check_word("an owner", owner)
+        return await self.store.write(lambda: stepping.assign(run, key, who, deadline))
+
+    async def step_ls(self, *, run: str, state: str | None = None, by: str | None = None) -> list[Json]:
+        run = await self._run(run)
+        return await self.store.read(lambda: notes.all_steps(run, state))
+
+    # -- the log ---------------------------------------------------------------------------------------------------
+
+    async def log_append(
+        self, *, run: str, body: Any, kind: str = "note", epoch: int | None = None, step: str | None = None,
+        by: str | None = None, request: str | None = None,
+    ) -> Json:  # fmt: skip
+        """One more entry of the run's log. With an epoch it is the worker's; without, an operator's remark."""
+        if kind not in LOG_KINDS[4:]:
+            raise invalid(f"a log entry is one of {', '.join(LOG_KINDS[4:])}", f"not {str(kind)[:40]!r}")
+        run, text, asked = await self._run(run), values.encode(body, f"the {kind}"), request or ids.new("req_")
+        seq = await self.store.write(lambda: notes.append(run, kind, text, epoch, by or self.by, step, asked))
+        return {"seq": seq}
+
+    async def log_read(
+        self, *, run: str, after: int = 0, upto: int | None = None, limit: int = _LISTED_MAX, by: str | None = None
+    ) -> list[Json]:
+        run, most = await self._run(run), max(1, min(int(limit), _LISTED_MAX))
+        return await self.store.read(lambda: notes.entries(run, after, upto, most))
+
+    # -- artifacts -------------------------------------------------------------------------------------------------
+
+    async def artifact_piece(self, *, sha256: str, piece: int, data: str, by: str | None = None) -> Json:
+        """A part of a large content, base64; `artifact_put` names the whole once all have come."""
+        artifacts.check_hash(sha256)
+        raw = _bytes(data)
+        if piece < 0 or len(raw) > PIECE_BYTES or not raw:
+            raise invalid(f"a piece has 1 to {PIECE_BYTES:,} bytes", f"this one has {len(raw):,}")
+        return await self.store.write(lambda: artifacts.piece(sha256, piece, raw))
+
+    async def artifact_put(
+        self, *, run: str, name: str, sha256: str | None = None, data: str | None = None, media: str | None = None,
+        sources: list[str] | None = None, epoch: int | None = None, by: str | None = None,
+    ) -> Json:  # fmt: skip
+        """Name a content: given here (base64), or by its hash after its pieces."""
+        run = await self._run(run)
+        check_word("an artifact's name", name, KEY_MAX)
+        raw = None if data is None else _bytes(data)
+        if raw is not None:
+            if len(raw) > VALUE_BYTES_MAX:
+                raise invalid(f"at most {VALUE_BYTES_MAX:,} bytes come in one call", "send pieces, then put the hash")
+            actual = hashlib.sha256(raw).hexdigest()
+            if sha256 is not None and sha256 != actual:
+                raise HoldfastError("conflict", "the content does not have that hash", "it was changed on the way")
+            sha256 = actual
+        if sha256 is None:
+            raise invalid("an artifact needs its content or its hash", "pass data, or send pieces and pass sha256")
+        content = artifacts.check_hash(sha256)
+        origin = values.encode(sources or [], "the sources")
+        return await self.store.write(
+            lambda: artifacts.put(
+                run, name, content, raw, media=media, made_by=by or self.by, sources=origin, epoch=epoch
+            )
+        )
+
+    async def artifact_find(self, *, run: str, name: str, by: str | None = None) -> Json:
+        run = await self._run(run)
+        return await self.store.read(lambda: artifacts.find(run, name))
+
+    async def artifact_read(self, *, sha256: str, piece: int = 0, by: str | None = None) -> Json:
+        """A piece of a content, base64; `data` is null past its end."""
+        content = artifacts.check_hash(sha256)
+        raw = await self.store.read(lambda: artifacts.read(content, piece))
+        return {"data": None if raw is None else base64.b64encode(raw).decode()}
+
+    async def artifact_rm(self, *, run: str, name: str, epoch: int | None = None, by: str | None = None) -> Json:
+        run = await self._run(run)
+        return await self.store.write(lambda: artifacts.remove(run, name, epoch))
+
+    async def artifact_ls(self, *, run: str | None = None, by: str | None = None) -> list[Json]:
+        owner = None if run is None else await self._run(run)
+        return await self.store.read(lambda: artifacts.listing(owner))
+
+    async def artifact_orphans(self, *, by: str | None = None) -> list[Json]:
+        return await self.store.read(artifacts.orphans)
+
+    async def artifact_gc(self, *, older_s: float = UPLOAD_S, by: str | None = None) -> Json:
+        older = int(max(0.0, older_s) * 1e6)
+        return await self.store.write(lambda: artifacts.collect(older))
+
+    # -- helpers ---------------------------------------------------------------------------------------------------
+
+    async def _run(self, run: str) -> str:
+        """A run's id; the beginning of one is looked up, as people type it."""
+        check_word("a run", run)
+        if len(run) >= _RUN_ID_LENGTH:
+            return run
+        return await self.store.read(lambda: runs.resolve(run))
+
+    async def _intent(
+        self, run: str, key: str, effect: str, args: Any, action: str | None, idem_key: str | None, why: str | None,
+        session: str | None, exec_id: str | None, by: str | None, request: str | None,
+    ) -> stepping.Intent:  # fmt: skip
+        return stepping.Intent(
+            run=await self._run(run),
+            key=check_word("a step's key", key),
+            effect=check_effect(effect),
+            action=_text(action, "the action"),
+            args=values.encode(args, f"the arguments of step {key!r}"),
+            idem_key=None if idem_key is None else check_word("an idempotency key", idem_key),
+            why=_text(why, "the reason"),
+            session=session,
+            exec_id=exec_id,
+            by=by or self.by,
+            request=request or ids.new("req_"),
+        )
+
+
+def _text(text: str | None, what: str) -> str | None:
+    """Something said, as every backend can keep it."""
+    if not text:
+        return None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-8", "backslashreplace").decode()
+    if len(text) > _TEXT_MAX:
+        raise invalid(f"{what} has at most {_TEXT_MAX:,} characters", "say it shorter; keep the rest as an artifact")
+    return text.replace("\0", "\\0")
+
+
+def _bytes(data: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        raise invalid("content comes as base64", "encode it first") from None
+
+
+def _calls(kind: type) -> frozenset[str]:
+    names: Callable[[object], bool] = inspect.iscoroutinefunction
+    return frozenset(n for n, f in vars(kind).items() if names(f) and not n.startswith("_") and n != "call")
+
+
+CALLS = _calls(Work)

@@ -1,0 +1,47 @@
+"""Values as they are kept: JSON, bounded, the same text for the same value. And what cannot be kept, in one line."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from ..model.errors import invalid
+from ..model.limits import ARGS_SHOWN_BYTES, VALUE_BYTES_MAX
+
+_encoder = msgspec.json.Encoder(order="sorted", uuid_format="canonical")
+
+
+def encode(value: Any, what: str) -> str:
+    """The value as JSON with sorted keys."""
+    if isinstance(value, (str, bytes)) and len(value) > VALUE_BYTES_MAX:
+        raise _too_large(len(value), what)
+    try:
+        data = _encoder.encode(value)
+    except UnicodeEncodeError:
+        raise invalid(f"{what} holds text that is not valid UTF-8", "keep raw bytes as an artifact") from None
+    except (TypeError, ValueError, OverflowError, RecursionError) as e:
+        raise invalid(f"{what} cannot be written as JSON: {str(e)[:200]}", "pass plain values") from None
+    if len(data) > VALUE_BYTES_MAX:
+        raise _too_large(len(data), what)
+    return data.decode()
+
+
+def decode(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def shown(text: str) -> str | None:
+    """Arguments as far as they are kept for people; larger ones are known by their hash."""
+    return text if len(text) <= ARGS_SHOWN_BYTES else None
+
+
+def _too_large(size: int, what: str) -> Exception:
+    return invalid(
+        f"{what} is {size:,} bytes, the most is {VALUE_BYTES_MAX:,}", "keep it as an artifact and pass its name"
+    )

@@ -1,0 +1,120 @@
+"""A PostgreSQL of the test run's own: its cluster in a temporary folder, on a unix socket and a loopback port."""
+
+from __future__ import annotations
+
+import glob
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+_DEADLINE_S = 60.0  # initdb takes a second on an idle machine
+
+
+def _programs() -> str:
+    """The newest installed server's folder; Debian keeps it off PATH."""
+    found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda p: int(p.split("/")[4]))
+    initdb = found[-1] if found else shutil.which("initdb")
+    assert initdb, "the tests need a PostgreSQL server: scripts/setup dev installs it"
+    return os.path.dirname(initdb)
+
+
+class Server:
+    """`url()` is a new database; `restart()` and `stop()` are real."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="hf-pg-"))
+        self.bin = _programs()
+        self.become: list[str] = []
+        if os.geteuid() == 0:  # the server refuses root
+            user = pwd.getpwnam("postgres")
+            os.chown(self.folder, user.pw_uid, user.pw_gid)
+            ids = ["--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups"]
+            self.become = ["setpriv", *ids]
+        self.port = _free_port()
+        self._made = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "scram-sha-256", "-E", "UTF8",
+                  "--locale=C.UTF-8", "--no-sync", "--pwfile", str(self._password_file()))  # fmt: skip
+        self.start()
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def _password_file(self) -> Path:
+        path = self.folder / "password"
+        path.write_text("secret\n")
+        path.chmod(0o644)
+        return path
+
+    def _run(self, program: str, *words: str) -> str:
+        done = subprocess.run(
+            [*self.become, f"{self.bin}/{program}", *words], capture_output=True, text=True, timeout=_DEADLINE_S,
+            cwd="/", check=False, env={**os.environ, "PGPASSWORD": "secret"},
+        )  # fmt: skip
+        assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def start(self) -> None:
+        # fsync stays on: the durability that is tested is the real one. Few resources: it is one of many processes.
+        settings = {
+            "listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": str(self.folder),
+            "shared_buffers": "16MB", "max_connections": "60", "autovacuum": "off", "jit": "off",
+            "max_wal_size": "256MB", "logging_collector": "off",
+        }  # fmt: skip
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        with open(self.folder / "server.log", "ab") as log:
+            self._process = subprocess.Popen(
+                [*self.become, f"{self.bin}/postgres", "-D", str(self.data), *options],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True,
+            )  # fmt: skip
+        deadline = time.monotonic() + _DEADLINE_S
+        while self._ask("SELECT 1") != "1":
+            assert self._process.poll() is None, (self.folder / "server.log").read_text()
+            assert time.monotonic() < deadline, (self.folder / "server.log").read_text()
+            time.sleep(0.05)
+
+    def _ask(self, sql: str, database: str = "postgres") -> str:
+        done = subprocess.run(
+            [f"{self.bin}/psql", "-XAtq", "-h", str(self.folder), "-p", str(self.port), "-U", "postgres", "-d", database,
+             "-v", "ON_ERROR_STOP=1", "-c", sql],
+            capture_output=True, text=True, timeout=_DEADLINE_S, check=False, env={**os.environ, "PGPASSWORD": "secret"},
+        )  # fmt: skip
+        return done.stdout.strip()
+
+    def sql(self, sql: str, url: str) -> str:
+        return self._ask(sql, url.rpartition("/")[2])
+
+    def url(self, password: str = "secret") -> str:
+        """A database that nobody else uses."""
+        self._made += 1
+        name = f"test_{os.getpid()}_{self._made}"
+        self._ask(f"CREATE DATABASE {name} TEMPLATE template0")
+        return f"postgresql://postgres:{password}@127.0.0.1:{self.port}/{name}"
+
+    def stop(self, how: str = "fast") -> None:
+        if self._process is not None:
+            number = {"fast": 2, "immediate": 3}[how]  # SIGINT, SIGQUIT: documented shutdown modes of the server
+            self._process.send_signal(number)
+            self._process.wait(_DEADLINE_S)
+            self._process = None
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        self.stop("immediate")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
