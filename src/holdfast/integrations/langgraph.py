@@ -42,22 +42,22 @@ if TYPE_CHECKING:
 _FIELD, _CHANNEL = "f", "c"
 
 
-class _MessageShadow:
-    """A chat message unchanged: its type and its fields, which are all that is written of it."""
+_is_message: dict[type, bool] = {}  # asked for every message at every save
 
-    __slots__ = ("_extra", "_fields", "_kind")
-    __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, message: BaseMessage) -> None:
-        self._kind = type(message)
-        self._fields, self._extra = shadow(message.__dict__), shadow(message.__pydantic_extra__)
+def _view(part: Any) -> Any:
+    """A chat message as what is written of it: its type and its fields. Anything else as it is."""
+    kind = type(part)
+    known = _is_message.get(kind)
+    if known is None:
+        known = issubclass(kind, BaseMessage) and kind.__module__.startswith("langchain_core.messages")
+        _is_message[kind] = known
+    return (kind, part.__dict__, part.__pydantic_extra__) if known else part
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            type(other) is self._kind
-            and self._fields == other.__dict__
-            and self._extra == other.__pydantic_extra__  # type: ignore[attr-defined]
-        )
+
+def _shadow(part: Any) -> Any:
+    view = _view(part)
+    return shadow(part) if view is part else (view[0], shadow(view[1]), shadow(view[2]))
 
 
 def _framed(data: bytes) -> bytes:
@@ -85,13 +85,10 @@ class _SerdeCodec:
         return name + _framed(kind.encode()) + _framed(data)
 
     def shadow(self, tag: bytes, part: Any) -> Any:
-        return (part[0], self._shadow(part[1])) if tag == OBJECT else self._shadow(part)
+        return (part[0], _shadow(part[1])) if tag == OBJECT else _shadow(part)
 
-    @staticmethod
-    def _shadow(part: Any) -> Any:
-        if isinstance(part, BaseMessage) and type(part).__module__.startswith("langchain_core.messages"):
-            return _MessageShadow(part)
-        return shadow(part)
+    def views(self, tag: bytes, parts: list[Any]) -> list[Any]:
+        return [(name, _view(part)) for name, part in parts] if tag == OBJECT else [_view(part) for part in parts]
 
     def join(self, kept: bytes) -> Any:
         tag, at, items = kept[:1], 1, []

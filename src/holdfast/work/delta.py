@@ -26,9 +26,9 @@ Splice = tuple[int, int, bytes]
 State = dict[str, Any]
 Kept = dict[str, bytearray]
 
-# Deltas may grow to twice the last snapshot before the next one. A state that only grows then has snapshots of 1, 3, 9 …
-# times the first: together at most half as much again as the deltas, and restoring reads at most three states' worth.
-DELTAS_PER_SNAPSHOT = 2
+# Deltas may grow to four times the last snapshot before the next one. A state that only grows then has snapshots of 1, 5,
+# 25 … times the first: together at most a quarter more than the state, and a restore reads at most five times the last.
+DELTAS_PER_SNAPSHOT = 4
 CHAIN_MAX = 1000  # records read by a restore at most: edits of a few bytes to a large state would never outgrow it
 _MARK_BYTES = 16 << 10  # a save rehashes at most this much of what did not change: about 10 µs
 _ZSTD_LEVEL = 1  # measured: 3 KB in 9 µs (zlib 21), 10 MB in 30-110 ms (zlib 260), and smaller than zlib at any level
@@ -87,8 +87,11 @@ class _Key:
             splices = self._replace(tag, parts)
         else:
             count = len(self._sizes)
-            grown = len(parts) >= count and parts[:count] == self._shadows
-            splices = self._grow(parts, count) if grown else self._align(parts)
+            seen = self._codec.views(tag, parts)
+            # The shadows stand on the left: their comparison is the one that is exact.
+            grown = len(parts) >= count and self._shadows == seen[:count]
+            # Else: from both ends; then place by place, or behind parts dropped at the front.
+            splices = self._grow(parts, count) if grown else _Alignment(self, parts, seen).splices()
         if splices:
             self.digest.update(self.kept, splices[0][0])
         return splices
@@ -118,16 +121,12 @@ class _Key:
         self._learn(count, count, added, units)
         return [(at, 0, text)]
 
-    def _align(self, parts: list[Any]) -> list[Splice]:
-        """Match new parts to old ones from both ends; then place by place, or behind parts dropped at the front."""
-        return _Alignment(self, parts).splices()
-
 
 class _Alignment:
     """One comparison of a key's old parts with its new ones. Encodes what its shadow does not vouch for, once."""
 
-    def __init__(self, key: _Key, parts: list[Any]) -> None:
-        self._key, self._parts = key, parts
+    def __init__(self, key: _Key, parts: list[Any], seen: list[Any]) -> None:
+        self._key, self._parts, self._seen = key, parts, seen
         self._units: dict[int, bytes] = {}
         self._starts = [1, *accumulate(key._sizes, initial=1)][1:]  # where each old part begins; the tag is one byte
 
@@ -137,7 +136,7 @@ class _Alignment:
         return self._units[new]
 
     def _same(self, old: int, new: int) -> bool:
-        if self._key._shadows[old] == self._parts[new]:
+        if self._key._shadows[old] == self._seen[new]:
             return True
         at, end = self._starts[old], self._starts[old + 1]
         unit = self._unit(new)

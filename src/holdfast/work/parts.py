@@ -33,7 +33,10 @@ class Codec(Protocol):
         """A part's bytes. Concatenated after the tag they are the value; where one ends must be in the bytes."""
 
     def shadow(self, tag: bytes, part: Any) -> Any:
-        """Something that equals the part exactly as long as `unit` would give the same bytes."""
+        """Something that equals the part's view exactly as long as `unit` would give the same bytes."""
+
+    def views(self, tag: bytes, parts: list[Any]) -> list[Any]:
+        """What shadows are compared with: the parts themselves, or of an object what its bytes are made of."""
 
     def join(self, kept: bytes) -> Any:
         """The value of a tag and its parts."""
@@ -107,6 +110,9 @@ class JsonCodec:
 
     def shadow(self, tag: bytes, part: Any) -> Any:
         return (part[0], shadow(part[1])) if tag == OBJECT else shadow(part)
+
+    def views(self, tag: bytes, parts: list[Any]) -> list[Any]:
+        return parts
 
     def join(self, kept: bytes) -> Any:
         tag, lines = kept[:1], kept[1:-1]
