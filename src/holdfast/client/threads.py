@@ -84,7 +84,7 @@ class Portal:
     async def aiterate(self, items: AsyncIterator[T]) -> AsyncIterator[T]:
         while True:
             try:
-                item = await self.acall(anext(items))  # type: ignore[arg-type]
+                item: T = await self.acall(anext(items))  # type: ignore[arg-type]
             except StopAsyncIteration:
                 return
             yield item

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import SerializerProtocol
+    from langgraph.checkpoint.serde.base import SerializerProtocol
 
 # A checkpoint is kept as one state: its own fields and its channels' values, told apart by their first letter.
 _FIELD, _CHANNEL = "f", "c"
@@ -195,7 +195,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
             return all(meta.get(name) == value for name, value in (filter or {}).items())
 
         until = get_checkpoint_id(before) if before else None
-        return self._threads().list(thread, ns, id=id, before=until, limit=limit, wanted=wanted)
+        return self._threads().listed(thread, ns, id=id, before=until, limit=limit, wanted=wanted)
 
     def _tuple(self, found: Stored) -> CheckpointTuple:
         head = found.head

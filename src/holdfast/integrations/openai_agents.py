@@ -49,7 +49,8 @@ class HoldfastSession(SessionABC):
         self._portal.close()
 
     async def _conversations(self) -> Conversations:
-        return Conversations(self._portal.store or await asyncio.to_thread(self._portal.start))
+        store = self._portal.store
+        return Conversations(store if store is not None else await asyncio.to_thread(self._portal.start))
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The conversation in order; with a limit, its latest items."""

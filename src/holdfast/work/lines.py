@@ -25,6 +25,7 @@ class Line(Generic[At]):
         self._encoder = Encoder(None, codec)
         self.lock = asyncio.Lock()
         self.at: At | None = None
+        self.live: Any = None  # the owner's state in memory, if it keeps one; goes with the line
         self.hash = ""
         self.size = 0
         self._whole_bytes = self._delta_bytes = self._length = 0
@@ -40,13 +41,13 @@ class Line(Generic[At]):
         try:
             return self._encoder.change(state)
         except BaseException:
-            self.at = None
+            self.lost()
             raise
 
     def lost(self) -> None:
         """The change was not stored, or what it is against is gone: the next one is whole."""
         self._encoder.forget()
-        self.at = None
+        self.at = self.live = None
 
     def saved(self, at: At, change: Change) -> None:
         """The change is on disk as `at`."""

@@ -119,7 +119,8 @@ def put(
     if before is not None:
         if before.hash == new.hash:
             yield Query(
-                "UPDATE thread_checkpoint SET parent = ?, graph_run = ?, meta = ? WHERE thread = ? AND ns = ? AND id = ?",
+                "UPDATE thread_checkpoint SET parent = ?, graph_run = ?, meta = ?"
+                " WHERE thread = ? AND ns = ? AND id = ?",
                 (new.parent, graph_run, new.meta, new.thread, new.ns, new.id),
             )
             return

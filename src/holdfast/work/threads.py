@@ -95,7 +95,7 @@ class Threads:
     def values(self, kept: Mapping[str, bytes]) -> dict[str, Any]:
         return delta.values(kept, self._codec)
 
-    async def list(
+    async def listed(
         self, thread: str | None, ns: str | None, *, id: str | None = None, before: str | None = None,
         limit: int | None = None, wanted: Callable[[Head], bool] = lambda head: True,
     ) -> AsyncIterator[Stored]:  # fmt: skip

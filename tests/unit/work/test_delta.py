@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from holdfast.model.errors import HoldfastError
 from holdfast.work import delta
 from holdfast.work.delta import Encoder, restore, state_hash, values
+from holdfast.work.parts import JSON
 
 NUMBERS = st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 LEAVES = st.none() | NUMBERS | st.text(max_size=20)
@@ -20,7 +22,7 @@ VALUES = st.recursive(
 )
 STATES = st.dictionaries(st.sampled_from(["messages", "plan", "context", "goal", "é"]), VALUES, max_size=5)
 # One leaf each, so that "1", 1, 1.0, True and -0.0 meet each other in one place.
-LOOKALIKES = st.sampled_from([0, 0.0, -0.0, False, None, "", 1, 1.0, True, "1", [], {}, [[]], [1], [True], {"a": 1}, {"a": 1.0}])
+LOOKALIKES: st.SearchStrategy[Any] = st.sampled_from([0, 0.0, -0.0, False, None, "", 1, 1.0, True, "1", [], {}, [[]], [1], [True], {"a": 1}, {"a": 1.0}])
 
 
 def exact(value):
@@ -143,8 +145,13 @@ def test_messages_that_did_not_change_are_not_encoded_again(monkeypatch):
     state, encoder = history(500), Encoder()
     encoder.change(state)
     encoded = []
-    plain = delta.JSON.unit
-    monkeypatch.setattr(type(delta.JSON), "unit", lambda self, tag, part: encoded.append(part) or plain(tag, part))
+    plain = JSON.unit
+
+    def counted(self, tag, part):
+        encoded.append(part)
+        return plain(tag, part)
+
+    monkeypatch.setattr(type(JSON), "unit", counted)
     state["messages"].append({"role": "user", "content": "next"})
     encoder.change(state)
     state["messages"][3]["n"] = 3.0
@@ -158,7 +165,7 @@ def test_the_order_of_an_objects_keys_is_no_change():
 
 def test_what_json_cannot_tell_apart_is_encoded_each_time():
     """A tuple is kept as JSON, and its edits are seen."""
-    state = {"messages": [{"when": (1, 2)}], "context": {"a": {"b": (1,)}}}
+    state: Any = {"messages": [{"when": (1, 2)}], "context": {"a": {"b": (1,)}}}
     encoder = Encoder()
     records = [encoder.change(state).record]
     state["messages"][0]["when"] = (1, 3)
@@ -192,7 +199,7 @@ def test_a_state_that_cannot_be_kept_is_refused_and_the_next_save_is_whole(state
 
 
 def test_a_state_that_contains_itself_is_refused():
-    state = {"a": []}
+    state: Any = {"a": []}
     state["a"].append(state["a"])
     with pytest.raises(HoldfastError, match="nested"):
         Encoder().change(state)
@@ -207,20 +214,21 @@ def test_a_damaged_record_is_never_restored_as_something_else(state, data):
     try:
         kept = restore([bytes(broken)], change.hash)
     except HoldfastError as e:
-        assert e.code == "damaged"
+        error = e.code
     else:
-        assert exact(values(kept)) == exact(state)  # e.g. a bit that the compression does not use
+        error = "damaged" if exact(values(kept)) == exact(state) else "wrong"  # e.g. a bit that zstd does not use
+    assert error == "damaged"
 
 
 def test_a_state_beyond_the_limit_is_refused_with_what_to_do(monkeypatch):
     monkeypatch.setattr(delta, "STATE_BYTES_MAX", 1000)
-    with pytest.raises(HoldfastError, match="artifacts|MB") as caught:
+    with pytest.raises(HoldfastError, match="can be saved") as caught:
         Encoder().change({"a": "x" * 2000})
     assert caught.value.code == "invalid"
 
 
 def test_snapshots_of_a_growing_state_cost_less_than_twice_its_deltas():
-    encoder, state = Encoder(), {"messages": []}
+    encoder, state = Encoder(), {"messages": []}  # type: tuple[Encoder, Any]
     rng = random.Random(3)
     snapshot = deltas = chain = total = total_snapshots = 0
     for _ in range(400):
