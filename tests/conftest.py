@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.home import HomeForTests
+from tests.support.postgres import Server
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,3 +29,11 @@ def hold(tmp_path: Path) -> Iterator[HomeForTests]:
     home = HomeForTests(tmp_path / "home")
     yield home
     home.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server that this test process shares; each test takes a database of its own from it."""
+    server = Server()
+    yield server
+    server.close()
