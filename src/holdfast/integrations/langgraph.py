@@ -65,7 +65,7 @@ def _framed(data: bytes) -> bytes:
 
 
 class _SerdeCodec:
-    """Values as LangGraph's serializer writes them: a list element by element, an object entry by entry, in its order."""
+    """Values as LangGraph's serializer writes them: a list by its elements, an object by its entries, in order."""
 
     def __init__(self, serde: SerializerProtocol) -> None:
         self._serde = serde
@@ -223,7 +223,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
 
     @staticmethod
     def _spread(found: Stored, saver: HoldfastSaver) -> bool:
-        """Whether a channel's value lives in its ancestors' writes (LangGraph's DeltaChannel), so that they must stay."""
+        """Whether a channel's value lives in its ancestors' writes (a DeltaChannel), so that they must stay."""
         counters = saver._load(found.head.meta).get("counters_since_delta_snapshot") or {}
         return any(_CHANNEL + name not in found.kept for name in counters)
 

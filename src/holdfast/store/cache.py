@@ -18,7 +18,7 @@ _TIMEOUT_S = 2.0  # a cache that takes longer is slower than the store
 
 
 class Window(NamedTuple):
-    """A run's newest messages as JSON texts, and its scratch values; true up to log entry `upto`; `whole`: none older was left out."""
+    """A run's newest messages, as JSON texts, true up to log entry `upto`; `whole`: no older one was left out."""
 
     upto: int
     whole: bool

@@ -161,7 +161,8 @@ def _next(new: New) -> Transaction[int]:
 
 def _insert(new: New, seq: int, upto: int, now: int, epoch: int) -> Transaction[None]:
     yield Query(
-        "INSERT INTO checkpoint (run, seq, log_upto, at, by_whom, epoch, kind, label, request, base, hash, size, record)"
+        "INSERT INTO checkpoint"
+        " (run, seq, log_upto, at, by_whom, epoch, kind, label, request, base, hash, size, record)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (new.run, seq, upto, now, new.by, epoch, new.kind, new.label, new.request, new.base, new.hash, new.size,
          new.record),

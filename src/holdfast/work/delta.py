@@ -1,9 +1,9 @@
 """What a save stores: the change. Pure: no file, no clock.
 
-A state is a mapping of keys to values. An `Encoder` remembers the bytes of its last save, key by key, and turns the next
-state into splices against them: (offset, bytes removed, bytes put in their place). A list that grew costs its growth, an
-edited element its difference, an untouched key nothing. Applied in order from the beginning, or from a snapshot, the
-records give the same bytes again, and the hash of the whole says so.
+A state is a mapping of keys to values. An `Encoder` remembers the bytes of its last save, key by key, and turns the
+next state into splices against them: (offset, bytes removed, bytes put in their place). A list that grew costs its
+growth, an edited element its difference, an untouched key nothing. Applied in order from the beginning, or from a
+snapshot, the records give the same bytes again, and the hash of the whole says so.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Splice = tuple[int, int, bytes]
 State = dict[str, Any]
 Kept = dict[str, bytearray]
 
-# Deltas may grow to four times the last snapshot before the next one. A state that only grows then has snapshots of 1, 5,
-# 25 … times the first: together at most a quarter more than the state, and a restore reads at most five times the last.
+# Deltas may grow to four times the last snapshot before the next one. A state that only grows then has snapshots of 1,
+# 5, 25 … times the first: together a quarter more than the state at most; a restore reads at most five times the last.
 DELTAS_PER_SNAPSHOT = 4
 CHAIN_MAX = 1000  # records read by a restore at most: edits of a few bytes to a large state would never outgrow it
 _MARK_BYTES = 16 << 10  # a save rehashes at most this much of what did not change: about 10 µs
@@ -222,8 +222,8 @@ def _shared(limit: int, equal: Any) -> int:
 class Encoder:
     """Turns states into changes. Start it with the bytes of the last save, or with nothing.
 
-    An error leaves it without memory: the next change is then a whole one. The same after `forget()`, for a caller whose
-    write did not reach the store.
+    An error leaves it without memory: the next change is then a whole one. The same after `forget()`, for a caller
+    whose write did not reach the store.
     """
 
     def __init__(self, kept: Mapping[str, bytes] | None = None, codec: Codec = JSON) -> None:
@@ -273,7 +273,7 @@ def whole(kept: Mapping[str, bytes]) -> bytes:
 
 
 def snapshot_due(snapshot_bytes: int, delta_bytes: int, chain: int) -> bool:
-    """Whether a snapshot now saves a later restore more than it costs: sizes of the last one and of the deltas since."""
+    """Whether a snapshot is worth its cost now: by the sizes of the last one and of the deltas since."""
     return chain >= CHAIN_MAX or delta_bytes > DELTAS_PER_SNAPSHOT * snapshot_bytes
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.errors import HoldfastError, invalid
+from ..model.errors import invalid, not_found
 from ..model.limits import SCRATCH_MAX, WINDOW_MESSAGES_MAX, WINDOW_TOKENS
 from ..model.work import check_word
 from ..store import queries
@@ -41,7 +41,7 @@ def estimate(message: bytes) -> int:
 
 
 def choose(messages: list[bytes], pinned: list[bool], budget: int) -> tuple[list[int], int]:
-    """Which messages fit, as indices in order, and their tokens: pinned ones, then from the newest back without a gap."""
+    """Which messages fit, as indices in order, and their tokens: pinned ones, then from the newest back."""
     chosen, used = set(), 0
     for i, fixed in enumerate(pinned):
         cost = estimate(messages[i]) if fixed else 0
@@ -144,7 +144,7 @@ class Memory:
         kept: Json = msgspec.json.decode(known.scratch)
         drop = [n for n, v in kept.items() if _expired(v, now)]
         if len(kept) - len(drop) >= SCRATCH_MAX and name not in kept:
-            raise invalid(f"a run keeps at most {SCRATCH_MAX} scratch values", "give them a time to live, or fewer names")
+            raise invalid(f"a run keeps at most {SCRATCH_MAX} scratch values", "give them a time to live")
         if ttl_s == 0:
             drop = [*drop, name] if name not in drop else drop
         return await self._store.write(lambda: _set(run, name, value, ttl_s, drop, epoch, by, request))
@@ -153,7 +153,7 @@ class Memory:
         known, now = await self._current(run)
         found = msgspec.json.decode(known.scratch).get(name)
         if found is None or _expired(found, now):
-            raise HoldfastError("not_found", f"run {run} keeps no value {name[:80]!r}", "it was not set, or has expired")
+            raise not_found(f"run {run} keeps no value {name[:80]!r}", "it was not set, or has expired")
         return {"run": run, "name": name, "value": found["value"], "until": found["until"]}
 
     async def _current(self, run: str) -> tuple[Window, int]:

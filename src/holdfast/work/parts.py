@@ -5,8 +5,8 @@ object, `=` and the one part of anything else. Every part is a line of canonical
 raw newline), so a list that grows at its end grows at the end of its bytes, and an edit touches the bytes of its part.
 
 An object held by the caller may be edited in place, so the same object proves nothing. A *shadow* is a copy of a part's
-containers that shares its strings: `shadow == part` runs in C, looks at every leaf, and costs nothing for the text in it.
-Equality alone would take 1, True and 1.0 for the same; numbers are therefore compared with their types.
+containers that shares its strings: `shadow == part` runs in C, looks at every leaf, costs nothing for text. Equality
+alone would take 1, True and 1.0 for the same; numbers are therefore compared with their types.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ class JsonCodec:
         except UnicodeEncodeError:
             raise invalid("a text in the state is not valid UTF-8", "decode it with errors='replace' first") from None
         except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as e:
-            raise invalid(f"the state cannot be written as JSON: {e}", "texts, numbers, lists and objects only") from None
+            hint = "texts, numbers, lists and objects only"
+            raise invalid(f"the state cannot be written as JSON: {e}", hint) from None
         except RecursionError:
             raise invalid("the state is nested too deeply, or contains itself", "flatten it") from None
 

@@ -117,8 +117,8 @@ def _answer(state: Json, entry: Json) -> None:
 
 def _position(state: Json, entry: Json) -> None:
     """An action or what came of it: where somebody else would go on."""
-    point = {"seq": entry["seq"], "step": entry.get("step"), "last": SAID[entry["kind"]], "text": text_of(entry["body"])}
-    state["resume_point"] = point
+    said, text = SAID[entry["kind"]], text_of(entry["body"])
+    state["resume_point"] = {"seq": entry["seq"], "step": entry.get("step"), "last": said, "text": text}
     if entry.get("step"):
         state["current_step"] = entry["step"]
 
@@ -189,7 +189,8 @@ def _same(a: Any, b: Any) -> bool:
 
 def _detail(old: Any, new: Any) -> Json:
     if isinstance(old, list) and isinstance(new, list):
-        head = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if not _same(a, b)), min(len(old), len(new)))
+        pairs = enumerate(zip(old, new, strict=False))
+        head = next((i for i, (a, b) in pairs if not _same(a, b)), min(len(old), len(new)))
         return {"at": head, "removed": old[head:], "added": new[head:]}
     if isinstance(old, dict) and isinstance(new, dict):
         return {"entries": differences(old, new)}

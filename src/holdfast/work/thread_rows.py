@@ -1,4 +1,4 @@
-"""The transactions behind threads: checkpoints of an agent framework in chains of changes, and the writes beside them."""
+"""The transactions behind threads: an agent framework's checkpoints in chains of changes, and writes beside them."""
 
 from __future__ import annotations
 
