@@ -141,6 +141,13 @@ class Checkpoints:
         live.upto = entries[-1]["seq"] if entries else found.log_upto if found is not None else 0
         return live
 
+    async def live(self, run: str) -> tuple[Json, int]:
+        """The state as this process holds it, and its position. Look, do not keep: it goes on with the run."""
+        line = self._lines.line(run)
+        async with line.lock:
+            current = await self._current(run, line)
+            return current, current.upto
+
     async def state_at(self, run: str, position: int | None = None) -> tuple[Json, int, str]:
         """The state at a position of the log, the position, and the state's hash. Runs nothing."""
         found, kept, _, entries = await self._store.read(lambda: _at(run, _FOREVER if position is None else position))
