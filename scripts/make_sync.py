@@ -1,4 +1,4 @@
-"""Make src/holdfast/client/sync.py from aio.py: the sync client is the async one without the waiting."""
+"""Make the sync client, sync.py and work_sync.py, from the async one: the same without the waiting."""
 
 from __future__ import annotations
 
@@ -7,31 +7,35 @@ import re
 import sys
 
 CLIENT = pathlib.Path(__file__).resolve().parent.parent / "src" / "holdfast" / "client"
+SOURCES = {"aio.py": "sync.py", "work.py": "work_sync.py"}
 RULES = [
+    (r"from \.work_aio import AsyncBeat, AsyncDirect, ", "from .work_io import Beat, Direct, "),
+    (r"from \.work import AsyncWork", "from .work_sync import Work"),
+    (r"from \.aio import AsyncHost", "from .sync import Host"),
     (r"from \.io_async import AsyncLine, AsyncWire", "from .io_sync import Line, Wire"),
     (r"\basync def\b", "def"),
     (r"\basync (for|with)\b", r"\1"),
     (r"\bawait ", ""),
-    (r"\bAsync(Host|Session|Channel|Wire|Line|Iterator)\b", r"\1"),
+    (r"\bAsync(Host|Session|Channel|Wire|Line|Iterator|Work|Run|Beat|Direct)\b", r"\1"),
     (r"\baconnect\b", "connect"),
     (r"__a(enter|exit|iter|next)__", r"__\1__"),
 ]
-NOTE = '''"""The client without asyncio. Made from aio.py by scripts/make_sync.py: change that file, not this one."""
+NOTE = '''"""The client without asyncio. Made from {source} by scripts/make_sync.py: change that file, not this one."""
 '''
 
 
-def sync_source() -> str:
-    source = (CLIENT / "aio.py").read_text()
-    source = NOTE + source.split('"""', 2)[2].lstrip("\n").join(["\n", ""])
+def sync_source(name: str) -> str:
+    source = (CLIENT / name).read_text()
+    source = NOTE.format(source=name) + source.split('"""', 2)[2].lstrip("\n").join(["\n", ""])
     for pattern, replacement in RULES:
         source = re.sub(pattern, replacement, source)
     return source
 
 
 if __name__ == "__main__":
-    target = CLIENT / "sync.py"
-    if "--check" in sys.argv:
-        sys.exit(
-            0 if target.read_text() == sync_source() else "client/sync.py is stale: run scripts/make_sync.py"
-        )
-    target.write_text(sync_source())
+    for name, made in SOURCES.items():
+        target = CLIENT / made
+        if "--check" not in sys.argv:
+            target.write_text(sync_source(name))
+        elif target.read_text() != sync_source(name):
+            sys.exit(f"client/{made} is stale: run scripts/make_sync.py")

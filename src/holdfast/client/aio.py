@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Self, TypeVar
 
     from .types import Chunk, ExecResult, Port, Screen, SessionStatus, WaitResult
+    from .work import AsyncWork
 
     Json = dict[str, Any]
     T = TypeVar("T")
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
 _REPEATABLE = frozenset({
     "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
-    "recording", "doctor",
+    "recording", "doctor", "work",
 })  # fmt: skip
 _STREAMS = {0: "terminal", 1: "stdout", 2: "stderr"}
 _OUTPUT_MAX = 1 << 20  # bytes of an exec's output returned unless asked otherwise: head and tail are kept
@@ -47,6 +48,16 @@ class AsyncHost:
         self.autostart = autostart
         self.operator = operator or os.environ.get("HOLDFAST_OPERATOR")
         self._idle: list[AsyncWire] = []
+        self._work: AsyncWork | None = None
+
+    @property
+    def work(self) -> AsyncWork:
+        """Durable runs: `host.work.run(…)`."""
+        from .work import AsyncWork
+
+        if self._work is None:
+            self._work = AsyncWork(self)
+        return self._work
 
     async def __aenter__(self) -> Self:
         return self
@@ -57,6 +68,8 @@ class AsyncHost:
     def close(self) -> None:
         while self._idle:
             self._idle.pop().close()
+        if self._work is not None:
+            self._work.close()
 
     async def call(self, op: str, **request: object) -> Any:
         """One operation by name; the reply's value. For what has no method of its own."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Self, TypeVar
 
     from .types import Chunk, ExecResult, Port, Screen, SessionStatus, WaitResult
+    from .work_sync import Work
 
     Json = dict[str, Any]
     T = TypeVar("T")
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
 _REPEATABLE = frozenset({
     "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
-    "recording", "doctor",
+    "recording", "doctor", "work",
 })  # fmt: skip
 _STREAMS = {0: "terminal", 1: "stdout", 2: "stderr"}
 _OUTPUT_MAX = 1 << 20  # bytes of an exec's output returned unless asked otherwise: head and tail are kept
@@ -44,6 +45,16 @@ class Host:
         self.autostart = autostart
         self.operator = operator or os.environ.get("HOLDFAST_OPERATOR")
         self._idle: list[Wire] = []
+        self._work: Work | None = None
+
+    @property
+    def work(self) -> Work:
+        """Durable runs: `host.work.run(…)`."""
+        from .work_sync import Work
+
+        if self._work is None:
+            self._work = Work(self)
+        return self._work
 
     def __enter__(self) -> Self:
         return self
@@ -54,6 +65,8 @@ class Host:
     def close(self) -> None:
         while self._idle:
             self._idle.pop().close()
+        if self._work is not None:
+            self._work.close()
 
     def call(self, op: str, **request: object) -> Any:
         """One operation by name; the reply's value. For what has no method of its own."""

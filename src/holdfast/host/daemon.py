@@ -108,6 +108,7 @@ class Daemon:
         os.unlink(self.home.socket)
         server.close()
         serving.cancel()
+        await self.operations.close_work()
         self.policies.close()
         self.screens.close()
         self.zygote.stop()

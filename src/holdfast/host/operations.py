@@ -19,6 +19,7 @@ from .exec.quoting import quote
 from .exec.run import Execs
 from .link import dial
 from .observe import net, proc
+from .ops.work import WorkOps
 from .policy import Policies
 from .recording import recording
 from .registry import follow_links
@@ -40,7 +41,7 @@ _STOP_EXTRA_S = 15.0  # past the grace time, for KILL to empty a large tree
 _VIEWS_AT_ONCE = 32  # keepers asked in parallel by `ls`
 
 
-class Operations:
+class Operations(WorkOps):
     """Dispatch by name; everything is checked here before it reaches a keeper."""
 
     def __init__(self, daemon: Daemon) -> None:

@@ -45,6 +45,11 @@ class Home:
         return os.path.join(self.path, "host.log")
 
     @property
+    def work_db(self) -> str:
+        """Runs, steps and artifacts; written by the host alone."""
+        return os.path.join(self.path, "work.db")
+
+    @property
     def roles(self) -> str:
         """Registered hosts, zygotes and keepers, one empty file `pid.starttime` each."""
         return os.path.join(self.path, "roles")

@@ -52,6 +52,7 @@ ITEMS_MAX = 100_000  # items a run declares up front: status lists them, and the
 VALUE_BYTES_MAX = 8 << 20  # one result, message or parameter set: half a request of the host, base64 and frame fit
 ARGS_SHOWN_BYTES = 16 << 10  # arguments kept to be read by a person who settles; more is known by its hash alone
 PIECE_BYTES = 1 << 20  # an artifact is kept in pieces of this: bounded memory, and a request of the host holds one
+ARTIFACT_BYTES_MAX = 1 << 30  # what a program can still hold and hash in one go; larger things belong elsewhere
 LEASE_S = 30.0  # a dead worker is replaced after this; a garbage collection or a busy machine stays well below
 LEASE_BEATS = 3  # renewals per lease: two may be lost on the way
 LEASE_MAX_S = 7 * 86400.0  # longer is no lease but an abandoned run

@@ -107,6 +107,12 @@ class PostgresStore:
             except (*_AWAY, asyncpg.PostgresError):
                 connection.terminate()
 
+    def terminate(self) -> None:
+        """Close at once, for a caller that cannot wait; what was acknowledged is safe."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().terminate()
+
     # -- one transaction -------------------------------------------------------------------------------------------
 
     async def _patiently(self, transaction: Callable[[], Transaction[T]], begin: str) -> T:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from ..model import ids
 from ..model.errors import HoldfastError, invalid
-from ..model.limits import KEY_MAX, LEASE_S, PIECE_BYTES, UPLOAD_S, VALUE_BYTES_MAX
+from ..model.limits import ARTIFACT_BYTES_MAX, KEY_MAX, LEASE_MAX_S, LEASE_S, PIECE_BYTES, UPLOAD_S, VALUE_BYTES_MAX
 from ..model.work import LOG_KINDS, RUN_STATES, check_effect, check_word
 from ..store.base import Store
 from . import artifacts, leases, notes, runs, stepping, values
@@ -156,12 +156,14 @@ class Work(CheckpointCalls):
         )
 
     async def step_assign(
-        self, *, run: str, key: str, owner: str | None = None, deadline: float | None = None, by: str | None = None
+        self, *, run: str, key: str, owner: str | None = None, within_s: float | None = None, by: str | None = None
     ) -> Json:
-        """Name who is to settle a step in doubt, and by when (seconds since 1970)."""
+        """Name who is to settle a step in doubt, and how soon by the database's clock."""
         run = await self._run(run)
         who = None if owner is None else check_word("an owner", owner)
-        return await self.store.write(lambda: stepping.assign(run, key, who, deadline))
+        if within_s is not None and not 0 < within_s <= LEASE_MAX_S * 52:
+            raise invalid("a step is to be settled within a year", f"not {within_s:g} s")
+        return await self.store.write(lambda: stepping.assign(run, key, who, within_s))
 
     async def step_ls(self, *, run: str, state: str | None = None, by: str | None = None) -> list[Json]:
         run = await self._run(run)
@@ -192,8 +194,10 @@ class Work(CheckpointCalls):
         """A part of a large content, base64; `artifact_put` names the whole once all have come."""
         artifacts.check_hash(sha256)
         raw = _bytes(data)
-        if piece < 0 or len(raw) > PIECE_BYTES or not raw:
+        if len(raw) > PIECE_BYTES or not raw:
             raise invalid(f"a piece has 1 to {PIECE_BYTES:,} bytes", f"this one has {len(raw):,}")
+        if not 0 <= piece < ARTIFACT_BYTES_MAX // PIECE_BYTES:
+            raise invalid(f"an artifact has at most {ARTIFACT_BYTES_MAX:,} bytes", "keep it elsewhere, and note where")
         return await self.store.write(lambda: artifacts.piece(sha256, piece, raw))
 
     async def artifact_put(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..model.errors import HoldfastError, invalid
+from ..model.errors import HoldfastError
 from ..model.limits import SETTLE_S
 from ..store import queries
 from ..store.base import Held, Query, Step, Transaction
@@ -211,18 +211,16 @@ def settle(
     return {"key": key, "state": "settled", "outcome": outcome}
 
 
-def assign(run: str, key: str, owner: str | None, until: float | None) -> Transaction[Json]:
+def assign(run: str, key: str, owner: str | None, within_s: float | None) -> Transaction[Json]:
     """Who is to settle a step in doubt, and by when."""
     held = yield from queries.held(run)
     step = yield from queries.step(run, key)
     if step is None or step.state != "in_doubt":
         raise HoldfastError("conflict", f"step {key!r} is not in doubt", "there is nothing to settle")
-    if until is not None and int(until * 1e6) <= held.now:
-        raise invalid("the deadline lies in the past", "give a time to come")
     yield Query(
         "UPDATE step SET doubt_owner = COALESCE(?, doubt_owner), doubt_until = COALESCE(?, doubt_until)"
         " WHERE run = ? AND key = ?",
-        (owner, None if until is None else int(until * 1e6), run, key),
+        (owner, None if within_s is None else held.now + int(within_s * 1e6), run, key),
     )
     step = yield from queries.step(run, key)
     assert step is not None  # it was there, and its run is locked

@@ -1,0 +1,102 @@
+"""Files that a run produced: kept by their content, named by the run.
+
+  hold artifact put RUN report.html [--name NAME] [--from SOURCE]…
+  hold artifact get RUN report.html [FILE]        to stdout without FILE
+  hold artifact ls [RUN] · rm RUN NAME · orphans · gc
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..client.sync import Host
+from ..model.errors import HoldfastError, invalid
+from ..model.limits import ARTIFACT_BYTES_MAX
+from . import arguments, output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+    from ..client.work_sync import Work
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("verb", choices=("put", "get", "ls", "rm", "orphans", "gc"))
+    parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id, or the beginning of it")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="put: the file (- is stdin); else the artifact's name")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="get: where to write it")
+    parser.add_argument("--name", dest="called", metavar="NAME", help="put: its name, if not the file's")
+    parser.add_argument("--from", dest="sources", metavar="SOURCE", action="append", default=[],
+                        help="put: what it was made from")  # fmt: skip
+    parser.add_argument("--media", metavar="TYPE", help="put: its media type")
+    parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
+    arguments.json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    work = Host().work
+    if args.verb in ("put", "get", "rm") and not (args.run and args.name):
+        raise HoldfastError("usage", f"hold artifact {args.verb} needs RUN and NAME", "hold artifact --help")
+    if args.verb == "get":
+        return _get(work, args)
+    if args.verb == "put":
+        answer: Any = work.put_artifact(
+            args.run, _name(args), _content(args.name), media=args.media, sources=args.sources, epoch=args.epoch
+        )
+    elif args.verb == "rm":
+        answer = work.call("artifact_rm", run=args.run, name=args.name, epoch=args.epoch)
+    elif args.verb == "ls":
+        answer = work.call("artifact_ls", run=args.run)
+    else:
+        answer = work.call(f"artifact_{args.verb}")
+    if args.json:
+        output.print_json(answer)
+    elif args.verb == "ls":
+        rows = [(a["run"], a["name"], output.size(a["size"]), a["sha256"][:12], a["made_by"], a["at"]) for a in answer]
+        output.table(("RUN", "NAME", "SIZE", "CONTENT", "BY", "AT"), rows)
+    elif args.verb == "orphans":
+        loose = [(o["sha256"][:12], o["kind"], output.size(o["size"]), o["at"]) for o in answer]
+        output.table(("CONTENT", "KIND", "SIZE", "AT"), loose)
+    elif args.verb == "gc":
+        output.note(f"{answer['contents']} removed, {output.size(answer['bytes'])}")
+    elif args.verb == "rm" and not answer["removed"]:
+        raise HoldfastError("not_found", f"no artifact {args.name[:80]!r}", f"hold artifact ls {args.run}")
+    return 0
+
+
+def _name(args: argparse.Namespace) -> str:
+    if args.called:
+        return str(args.called)
+    if args.name == "-":
+        raise HoldfastError("usage", "what comes from stdin has no name", "give it one: --name NAME")
+    return os.path.basename(str(args.name))
+
+
+def _content(path: str) -> bytes:
+    if path == "-":
+        content = sys.stdin.buffer.read(ARTIFACT_BYTES_MAX + 1)
+    else:
+        try:
+            with open(path, "rb") as file:
+                content = file.read(ARTIFACT_BYTES_MAX + 1)
+        except OSError as e:
+            raise HoldfastError("not_found", f"cannot read {path}: {e.strerror}", "name a file") from None
+    if len(content) > ARTIFACT_BYTES_MAX:
+        raise invalid(f"an artifact has at most {ARTIFACT_BYTES_MAX:,} bytes", "keep it elsewhere, and note where")
+    return content
+
+
+def _get(work: Work, args: argparse.Namespace) -> int:
+    content = work.artifact(args.run, args.name)
+    if args.file is None:
+        sys.stdout.buffer.write(content)
+        return 0
+    try:
+        with open(args.file, "wb") as file:
+            file.write(content)
+    except OSError as e:
+        raise HoldfastError("failed", f"cannot write {args.file}: {e.strerror}", "name another file") from None
+    return 0

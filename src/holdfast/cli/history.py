@@ -1,0 +1,43 @@
+"""What was thought, done and seen in a run, in order.
+
+  hold history RUN
+  hold history RUN --at 120        only up to that entry
+"""
+
+from __future__ import annotations
+
+from ..client.sync import Host
+from . import arguments, output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run's id, or the beginning of it")
+    parser.add_argument("--at", metavar="SEQ", type=int, help="up to this entry")
+    arguments.json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    work = Host().work
+    entries: list[dict[str, Any]] = []
+    while page := work.call("log_read", run=args.run, after=entries[-1]["seq"] if entries else 0, upto=args.at):
+        entries += page
+    if args.json:
+        output.print_json(entries)
+        return 0
+    rows = [(e["seq"], e["at"], e["by"] or "-", e["kind"], e["step"] or "-", _words(e["body"])) for e in entries]
+    output.table(("SEQ", "AT", "BY", "KIND", "STEP", "WHAT"), rows)
+    return 0
+
+
+def _words(body: Any) -> str:
+    """An entry in one line."""
+    if isinstance(body, str):
+        return " ".join(body.split())
+    if isinstance(body, dict):
+        return "  ".join(f"{k}: {_words(v)}" for k, v in body.items() if v not in (None, [], ""))
+    return str(body)

@@ -1,0 +1,69 @@
+"""Durable runs: begin one by hand, see where it stands, end it.
+
+  hold work begin [--task ID] [--params JSON] [--item NAME]…      prints the run's id
+  hold work ls [--task ID]
+  hold work status RUN                                            items done, in doubt, pending
+  hold work end RUN [--failed]
+"""
+
+from __future__ import annotations
+
+from ..client.sync import Host
+from ..model.errors import HoldfastError
+from . import arguments, output
+from .step import parsed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("verb", choices=("begin", "ls", "status", "end"))
+    parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id, or the beginning of it")
+    parser.add_argument("--task", metavar="ID", help="begin, ls: the task it belongs to")
+    parser.add_argument("--params", metavar="JSON", help="begin: its parameters")
+    parser.add_argument("--item", metavar="NAME", dest="items", action="append", help="begin: what it has to do")
+    parser.add_argument("--again", action="store_true", help="begin: another attempt at a task that is done")
+    parser.add_argument("--failed", action="store_true", help="end: it failed")
+    parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
+    arguments.json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    work = Host().work
+    if args.verb in ("status", "end") and not args.run:
+        raise HoldfastError("usage", f"hold work {args.verb} needs a RUN", "hold work ls lists them")
+    if args.verb == "begin":
+        params = parsed(args.params, "--params")
+        answer: Any = work.call(
+            "begin_run", task=args.task, params=params, items=args.items, run=args.run, again=args.again
+        )
+    elif args.verb == "ls":
+        answer = work.runs(task=args.task)
+    elif args.verb == "status":
+        answer = work.status(args.run)
+    else:
+        answer = work.call("run_end", run=args.run, epoch=args.epoch, state="failed" if args.failed else "done")
+    if args.json:
+        output.print_json(answer)
+    elif args.verb == "begin":
+        print(answer["run"])
+    elif args.verb == "ls":
+        rows = [(r["run"], r["task"] or "-", r["state"], r["worker"] or "-", r["created_at"]) for r in answer]
+        output.table(("RUN", "TASK", "STATE", "WORKER", "BEGUN"), rows)
+    elif args.verb == "status":
+        _show(answer)
+    return 0
+
+
+def _show(status: dict[str, Any]) -> None:
+    held = f"held by {status['worker']} until {status['lease_until']}" if status["leased"] else "held by nobody"
+    rows: list[tuple[object, object]] = [("run", status["run"]), ("task", status["task"] or "-")]
+    rows += [("state", status["state"]), ("lease", f"{held}, epoch {status['epoch']}")]
+    rows += [("steps", ", ".join(f"{n} {state}" for state, n in status["steps"].items() if n) or "none yet")]
+    for kind in ("done", "in_doubt", "failed", "pending") if status["items"] else ():
+        rows.append((kind, f"{len(status['items'][kind])} of {status['items']['total']}"))
+    rows += [("to settle", f"{s['key']} ({s['effect']}) by {s['settle_by']}") for s in status["in_doubt"]]
+    output.table(("WHAT", "IS"), rows)

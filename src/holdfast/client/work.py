@@ -1,0 +1,349 @@
+"""Durable runs from Python: `host.work.run(…)`, `run.step(…)`. The one source; work_sync.py is made from it.
+
+A step's intent is on disk before its function runs and its result after. Killed in between, the next worker finds it in
+doubt: an idempotent one runs again under the same key, one with `verify` is looked at, the rest raise `StepInDoubt`
+until somebody says what happened. A worker that lost its lease gets `Fenced`, and nothing it writes is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..model import ids
+from ..model.errors import HoldfastError, invalid
+from ..model.limits import ARTIFACT_BYTES_MAX, LEASE_BEATS, LEASE_S, PIECE_BYTES
+from ..model.work import Fenced, StepInDoubt
+from .work_aio import AsyncBeat, AsyncDirect, invoke, sleep, twin, untwin
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Self
+
+    from .aio import AsyncHost
+
+    Json = dict[str, Any]
+
+# These change something and are told apart by a request id, so that one whose answer was lost can be asked again.
+_WITH_REQUEST = frozenset({
+    "begin_run", "run_end", "step_begin", "step_end", "step_fail", "step_settle", "log_append",
+})  # fmt: skip
+_STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
+_ERROR_SHOWN = 2000  # characters of an exception that are kept: its message, not a dump
+
+
+class AsyncWork:
+    """The work plane of a host, or of the PostgreSQL server that HOLDFAST_STORE names."""
+
+    def __init__(self, host: AsyncHost, store: str | None = None) -> None:
+        self._host = host
+        self.store = store_url(store or os.environ.get("HOLDFAST_STORE"))
+        self._direct: AsyncDirect | None = None
+        if self.store and self.store.partition("://")[0] in ("postgresql", "postgres"):
+            self._direct = AsyncDirect(self.store, host.operator)
+
+    async def call(self, name: str, /, **args: Any) -> Any:
+        """One call of the work plane by its name; for what has no method of its own."""
+        if name in _WITH_REQUEST:
+            args.setdefault("request", ids.new("req_"))
+        if self._direct is not None:
+            return await self._direct.call(name, args)
+        return await self._host.call("work", call=name, args=args, store=self.store)
+
+    async def run(
+        self, *, task: str | None = None, params: Mapping[str, Any] | None = None, items: Sequence[str] | None = None,
+        run: str | None = None, worker: str | None = None, lease: float = LEASE_S, wait: float | None = 0,
+        again: bool = False,
+    ) -> AsyncRun:  # fmt: skip
+        """Begin a run and hold its lease; of a `task`, or by its id, go on with the one that is there.
+
+        Held by another worker it is refused (`busy`) after `wait` seconds (None: wait on): that is what a standby does.
+        """
+        deadline = None if wait is None else time.monotonic() + wait
+        name = worker or own_name()
+        while True:
+            try:
+                made = await self.call(
+                    "begin_run", task=task, params=None if params is None else dict(params),
+                    items=None if items is None else list(items), run=run, worker=name, ttl_s=lease, again=again,
+                )  # fmt: skip
+            except HoldfastError as e:
+                if e.code != "busy" or (deadline is not None and time.monotonic() >= deadline):
+                    raise
+                await sleep(_STANDBY_PAUSE_S)
+                continue
+            return AsyncRun(self, made, lease)
+
+    async def runs(self, *, task: str | None = None, state: str | None = None, limit: int = 100) -> list[Json]:
+        """The newest runs first."""
+        found: list[Json] = await self.call("run_ls", task=task, state=state, limit=limit)
+        return found
+
+    async def status(self, run: str) -> Json:
+        """Where a run stands: items done, in doubt, pending; who holds it; what is to be settled."""
+        found: Json = await self.call("run_status", run=run)
+        return found
+
+    async def settle(
+        self, run: str, key: str, outcome: str, *, evidence: str | None = None, result: object = None
+    ) -> None:
+        """Say what happened to a step in doubt: `done` (with its result) or `not_done`."""
+        await self.call("step_settle", run=run, key=key, outcome=outcome, evidence=evidence, result=result)
+
+    async def artifact(self, run: str, name: str) -> bytes:
+        """The content of an artifact, checked against its hash."""
+        import base64
+        import hashlib
+
+        found = await self.call("artifact_find", run=run, name=name)
+        sha256, parts = found["sha256"], list[bytes]()
+        while (data := (await self.call("artifact_read", sha256=sha256, piece=len(parts)))["data"]) is not None:
+            parts.append(base64.b64decode(data))
+        content = b"".join(parts)
+        if hashlib.sha256(content).hexdigest() != sha256:
+            raise HoldfastError("store_damaged", f"the content of {name!r} is not what was put", "restore a backup")
+        return content
+
+    async def put_artifact(
+        self, run: str, name: str, content: bytes, *, media: str | None = None, sources: Sequence[str] = (),
+        epoch: int | None = None,
+    ) -> Json:  # fmt: skip
+        """Keep content under a name. Its pieces come first; it has the name when all of it is there."""
+        import base64
+        import hashlib
+
+        if len(content) > ARTIFACT_BYTES_MAX:
+            raise invalid(f"an artifact has at most {ARTIFACT_BYTES_MAX:,} bytes", f"{name!r} has {len(content):,}")
+        sha256 = hashlib.sha256(content).hexdigest()
+        small = base64.b64encode(content).decode() if len(content) <= PIECE_BYTES else None
+        for n in range(0 if small is not None else -(-len(content) // PIECE_BYTES)):
+            piece = content[n * PIECE_BYTES : (n + 1) * PIECE_BYTES]
+            await self.call("artifact_piece", sha256=sha256, piece=n, data=base64.b64encode(piece).decode())
+        put: Json = await self.call(
+            "artifact_put", run=run, name=name, sha256=sha256, data=small, media=media, sources=list(sources),
+            epoch=epoch,
+        )  # fmt: skip
+        return put
+
+    def beside(self) -> AsyncWork:
+        """The same work plane for a heartbeat that runs beside the caller; `left` when it ends."""
+        return self if self._direct is not None else AsyncWork(twin(self._host), self.store)
+
+    def left(self) -> None:
+        if self._direct is None:
+            untwin(self._host)
+
+    def close(self) -> None:
+        if self._direct is not None:
+            self._direct.close()
+
+
+class StepContext:
+    """What a step's function gets if it has a parameter `step`: a target that is given the epoch can fence too."""
+
+    __slots__ = ("epoch", "idem_key", "key", "run")
+
+    def __init__(self, run: str, key: str, epoch: int, idem_key: str) -> None:
+        self.run, self.key, self.epoch, self.idem_key = run, key, epoch, idem_key
+
+
+class AsyncRun:
+    """A run whose lease this process holds, renewed in the background. Use it with `with`, or `close` it."""
+
+    def __init__(self, work: AsyncWork, made: Json, lease: float) -> None:
+        self._work, self._lease = work, lease
+        self.id: str = made["run"]
+        self.task: str | None = made["task"]
+        self.attempt: int = made["n"]
+        self.epoch: int = made["epoch"]
+        self.worker: str = made["worker"]
+        self.params: Json = made["params"]
+        self.items: list[str] = made["items"] or []
+        self.state: str = made["state"]  # a task that was finished before comes back as `done`
+        self.resumed: bool = made["resumed"]
+        self.in_doubt: list[str] = made["in_doubt"]
+        self._beat: AsyncBeat | None = None
+        if self.state == "active":
+            beside, run, epoch = work.beside(), self.id, self.epoch
+
+            async def renew() -> None:
+                await beside.call("lease_renew", run=run, epoch=epoch, ttl_s=lease)
+
+            self._beat = AsyncBeat(self, renew, lease / LEASE_BEATS, beside.left)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} epoch {self.epoch}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: object, error: object, trace: object) -> None:
+        """Ended as done; after an exception only the lease is given back, and the run can be resumed at once."""
+        if error is None and self.state == "active":
+            await self.finish()
+        else:
+            await self.close()
+
+    async def step(
+        self, key: str, fn: Callable[..., Any], *args: Any, effect: str = "unsafe",
+        verify: Callable[..., Any] | None = None, compensate: Callable[..., Any] | None = None,
+        idem_key: str | None = None, why: str | None = None, **kwargs: Any,
+    ) -> Any:  # fmt: skip
+        """Call `fn(*args, **kwargs)` once for this key, whatever happens in between; its result, now or from before.
+
+        `verify(*args)` says whether it happened (its value becomes the result; False or None: it did not).
+        `compensate(*args)` undoes it, whether or not it happened; then it may run again. Both must bear repetition.
+        """
+        from ..work import values
+
+        self._check()
+        given = values.decode(values.encode(
+            {"args": args, "kwargs": kwargs} if kwargs else list(args), f"the arguments of step {key!r}"
+        ))  # fmt: skip
+        action = getattr(fn, "__qualname__", None) or type(fn).__name__
+        about: Json = {"key": key, "effect": effect, "args": given, "action": action}
+        begun = await self._call("step_begin", **about, idem_key=idem_key, why=why)
+        if begun["decision"] == "in_doubt":
+            if not await self._settled(begun, verify, compensate, args, kwargs):
+                raise _doubt(begun["step"])
+            begun = await self._call("step_begin", **about, idem_key=idem_key, why=why)
+        if begun["decision"] == "reuse":
+            return begun["result"]
+        if begun["decision"] == "in_doubt":
+            raise _doubt(begun["step"])
+        context = StepContext(self.id, key, begun["epoch"], begun["idem_key"])
+        try:
+            text = values.encode(await invoke(fn, args, kwargs, context), f"the result of step {key!r}")
+        except BaseException as e:
+            await self._failed(context, effect, e, compensate, args, kwargs)
+            raise
+        result = values.decode(text)  # what a later worker will be given, so that both see the same
+        await self._call("step_end", **(about if effect == "none" else {"key": key}), result=result)
+        return result
+
+    async def _settled(
+        self, begun: Json, verify: Callable[..., Any] | None, compensate: Callable[..., Any] | None,
+        args: tuple[Any, ...], kwargs: Json,
+    ) -> bool:  # fmt: skip
+        """Whether a hook of the caller's settled the doubt."""
+        report = begun["step"]
+        context = StepContext(self.id, report["key"], begun["epoch"], begun["idem_key"])
+        hook = verify or compensate
+        if hook is None:
+            return False
+        try:
+            said = await invoke(hook, args, kwargs, context)
+        except Fenced:
+            raise
+        except Exception as e:
+            raise StepInDoubt(
+                f"step {report['key']!r} is in doubt, and looking into it failed: {e!r:.200}", "", report
+            ) from e
+        happened = verify is not None and said is not None and said is not False
+        evidence = f"{'verify' if verify else 'compensate'} {getattr(hook, '__qualname__', hook)!s:.200}: {said!r:.200}"
+        await self._call(
+            "step_settle", key=report["key"], outcome="done" if happened else "not_done",
+            result=said if happened else None, evidence=evidence,
+        )  # fmt: skip
+        return True
+
+    async def _failed(
+        self, context: StepContext, effect: str, error: BaseException, compensate: Callable[..., Any] | None,
+        args: tuple[Any, ...], kwargs: Json,
+    ) -> None:  # fmt: skip
+        """The function raised: undone if it can be, else nobody knows what it did. The error itself goes on."""
+        if effect == "none":
+            return  # nothing was written, nothing is to be taken back
+        known = False
+        if compensate is not None and isinstance(error, Exception):
+            try:
+                await invoke(compensate, args, kwargs, context)
+                known = True
+            except Exception:  # noqa: BLE001 - what it was called for is the error that matters; the step stays in doubt
+                pass
+        text = f"{type(error).__name__}: {error}"[:_ERROR_SHOWN]
+        try:
+            await self._call("step_fail", key=context.key, error=text, known=known)
+        except HoldfastError:
+            pass  # fenced, or the store is gone: the intent stays open, and is in doubt for the next worker
+
+    async def log(self, body: object, *, kind: str = "message", step: str | None = None) -> int:
+        """One more entry of the run's log; its number."""
+        return int((await self._call("log_append", body=body, kind=kind, step=step))["seq"])
+
+    async def note(self, text: str, *, kind: str = "note") -> int:
+        """A decision, something learned, rejected, a question: for whoever goes on."""
+        return await self.log(text, kind=kind)
+
+    async def put(
+        self, name: str, content: bytes | str, *, media: str | None = None, sources: Sequence[str] = ()
+    ) -> Json:
+        """Keep an artifact of this run."""
+        self._check()
+        raw = content.encode() if isinstance(content, str) else bytes(content)
+        return await self._work.put_artifact(
+            self.id, name, raw, media=media, sources=sources, epoch=self.epoch
+        )
+
+    async def get(self, name: str) -> bytes:
+        return await self._work.artifact(self.id, name)
+
+    async def status(self) -> Json:
+        return await self._work.status(self.id)
+
+    async def finish(self, outcome: object = None) -> None:
+        """The run is done; refused while a step is in doubt."""
+        await self._call("run_end", state="done", outcome=outcome)
+        self._stop("done")
+
+    async def fail(self, outcome: object = None) -> None:
+        """The run has failed; its task may be tried again."""
+        await self._call("run_end", state="failed", outcome=outcome)
+        self._stop("failed")
+
+    async def close(self) -> None:
+        """Give the lease back, so that another worker can go on at once."""
+        if self._beat is not None and self._beat.lost is None:
+            self._stop(self.state)
+            try:
+                await self._work.call("lease_release", run=self.id, epoch=self.epoch)
+            except HoldfastError:
+                pass  # it runs out by itself
+
+    def _stop(self, state: str) -> None:
+        self.state = state
+        if self._beat is not None:
+            self._beat.stop()
+            self._beat = None
+
+    def _check(self) -> None:
+        if self._beat is not None and self._beat.lost is not None:
+            raise Fenced(self._beat.lost.message, self._beat.lost.hint)
+
+    async def _call(self, name: str, **args: Any) -> Any:
+        return await self._work.call(name, run=self.id, epoch=self.epoch, **args)
+
+
+def store_url(url: str | None) -> str | None:
+    """HOLDFAST_STORE as the host can use it: it works in another folder, and so needs the whole path."""
+    if url and url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
+        return "sqlite:///" + os.path.abspath(url[len("sqlite:///") :])
+    if url and "://" not in url:
+        raise invalid(f"{url[:80]!r} is no store", "HOLDFAST_STORE is sqlite:///FILE or postgresql://USER@HOST/DATABASE")
+    return url or None
+
+
+def own_name() -> str:
+    """A worker's name that no other process has: where it runs, and which one it is."""
+    return f"{os.uname().nodename[:64]}:{os.getpid()}:{ids.new('', 6)}"
+
+
+def _doubt(report: Json) -> StepInDoubt:
+    return StepInDoubt(
+        f"step {report['key']!r} ({report['effect']}) was begun under epoch {report['epoch']}"
+        " and its outcome is unknown",
+        f"find out what happened, then: hold step settle {report['run']} {report['key']} --done|--not-done"
+        " --evidence TEXT",
+        report,
+    )

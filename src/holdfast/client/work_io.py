@@ -1,0 +1,126 @@
+"""What a blocking worker needs beside its calls: a heartbeat on a thread, and PostgreSQL on an event loop of its own.
+
+The twin for asyncio is work_aio; the logic in work.py knows neither.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+import time
+import weakref
+
+from ..model.errors import HoldfastError
+from ..model.work import Fenced
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from typing import Any
+
+    from .sync import Host
+
+sleep = time.sleep
+
+
+def invoke(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], step: object) -> Any:
+    """The user's function, with the step's context where it asks for it."""
+    return fn(*args, **kwargs, **({"step": step} if wants_step(fn) else {}))
+
+
+def wants_step(fn: Callable[..., Any]) -> bool:
+    try:
+        return "step" in inspect.signature(fn).parameters
+    except (TypeError, ValueError):
+        return False  # a builtin that does not tell
+
+
+def twin(host: Host) -> Host:
+    """Another one with connections of its own: a host object serves one thread."""
+    return type(host)(host.home.path, autostart=host.autostart, operator=host.operator)
+
+
+def untwin(host: Host) -> None:
+    host.close()
+
+
+class Beat:
+    """Renews a lease until it is stopped, lost, or its run is forgotten."""
+
+    def __init__(self, run: object, renew: Callable[[], None], every_s: float, left: Callable[[], None]) -> None:
+        self.lost: Fenced | None = None
+        self._renew, self._every_s, self._left = renew, every_s, left
+        self._stopped = threading.Event()
+        weakref.finalize(run, self.stop)
+        threading.Thread(target=self._loop, name="holdfast-lease", daemon=True).start()
+
+    def _loop(self) -> None:
+        while self.lost is None and not self._stopped.wait(self._every_s):
+            try:
+                self._renew()
+            except Fenced as e:
+                self.lost = e
+            except HoldfastError:
+                pass  # the host or the database is away: the next beat tries again, and the lease has room for two
+        self._left()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+
+class Direct:
+    """A PostgreSQL work plane for a blocking program: one thread with an event loop, shared by caller and heartbeat."""
+
+    def __init__(self, url: str, operator: str | None) -> None:
+        self._url, self._by = url, operator or user_name()
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._work: Any = None
+
+    def call(self, name: str, args: dict[str, Any]) -> Any:
+        import asyncio
+
+        with self._lock:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(target=_serve, args=(loop,), name="holdfast-store", daemon=True)
+                thread.start()
+                try:
+                    self._work = asyncio.run_coroutine_threadsafe(self._open(), loop).result()
+                except BaseException:
+                    loop.call_soon_threadsafe(loop.stop)
+                    raise
+                self._loop, self._thread = loop, thread
+        return asyncio.run_coroutine_threadsafe(self._work.call(name, **args), self._loop).result()
+
+    async def _open(self) -> Any:
+        from ..store.open import open_store
+        from ..work.service import Work
+
+        return Work(await open_store(self._url), self._by)
+
+    def close(self) -> None:
+        import asyncio
+
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self._work.store.close(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
+
+
+def user_name() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

@@ -1,0 +1,1 @@
+"""Operations of the host by their subject, mixed into `Operations`."""
