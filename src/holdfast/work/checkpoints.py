@@ -30,6 +30,7 @@ Json = dict[str, Any]
 log = logging.getLogger("holdfast.work")
 
 _PAGE = 1000  # log entries per query while folding
+_CHAINS_KEPT = 10_000  # small; forgotten ones are read again
 _TRIES = 5  # saves that lost a race against the log; each one looks at what came in between
 _FOREVER = 1 << 62
 
@@ -47,6 +48,7 @@ class Checkpoints:
         self._store = store
         self._lines: Lines[int] = Lines()
         self._unsaved: dict[str, list[int]] = {}  # run -> [entries, bytes] since somebody looked
+        self._chains: dict[str, list[int]] = {}  # run -> [whole record, changes since (bytes), their number]
         self._tasks: set[asyncio.Task[None]] = set()
 
     # -- saving -----------------------------------------------------------------------------------------------------
@@ -65,7 +67,7 @@ class Checkpoints:
                 if replace:
                     live.clear()
                     live.update(replay.blank())
-                live.update(fields or {})
+                live.update(replay.owned(fields or {}))
                 try:
                     saved = await self._write(run, line, live, "milestone", label, epoch, by, request)
                 except Moved:
@@ -79,7 +81,17 @@ class Checkpoints:
     async def put(self, new: New, epoch: int | None) -> Row:
         """A change that a client made of a state it holds itself."""
         self._lines.forget(new.run)
-        return await self._store.write(lambda: rows.save(new, epoch))
+        saved = await self._store.write(lambda: rows.save(new, epoch))
+        counts = self._chains.get(new.run)
+        if new.base is None:
+            counts = [len(new.record), 0, 0]
+        elif counts is not None:
+            counts = [counts[0], counts[1] + len(new.record), counts[2] + 1]
+        if counts is None or delta.snapshot_due(*counts):
+            self._later(self._compact_chain(new.run, saved.seq))
+        else:
+            self._chains[new.run] = counts
+        return saved
 
     async def save_from_log(self, run: str) -> Row | None:
         """A periodic one: what the log says, for an agent that never saves."""
@@ -113,6 +125,16 @@ class Checkpoints:
         if line.due:
             self._later(self._compact(run, saved.seq, change.hash, line.snapshot()))
         return saved
+
+    async def _compact_chain(self, run: str, seq: int) -> None:
+        """Look how long the chain behind a checkpoint is, and make it whole if that is due."""
+        found, kept, sizes = await self._store.read(lambda: rows.stored(run, seq))
+        if delta.snapshot_due(sizes[0], sum(sizes[1:]), len(sizes) - 1):
+            await self._compact(run, seq, found.hash, kept)
+            sizes = [sum(sizes)]
+        if len(self._chains) > _CHAINS_KEPT:
+            self._chains.clear()
+        self._chains[run] = [sizes[0], sum(sizes[1:]), len(sizes) - 1]
 
     async def _compact(self, run: str, seq: int, hash: str, kept: dict[str, bytes]) -> None:
         record = await asyncio.to_thread(delta.whole, kept)  # compressing leaves the loop free

@@ -54,6 +54,18 @@ def blank() -> Json:
     return copy.deepcopy(FIELDS)
 
 
+def owned(fields: Json) -> Json:
+    """Fields as a state may keep them: folding changes these, and must not change what belongs to the caller."""
+    mine = dict(fields)
+    for name in ("context", "scratch"):
+        if name in mine:
+            mine[name] = copy.deepcopy(mine[name])
+    for name in ("messages", "open_paths"):
+        if isinstance(mine.get(name), list):
+            mine[name] = list(mine[name])  # appended to, never edited: the elements may be shared
+    return mine
+
+
 def fold(state: Json, entry: Json) -> None:
     """One entry more. Entries are as the log tells them: seq, kind, body, step."""
     rule = _RULES.get(entry["kind"])
