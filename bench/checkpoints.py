@@ -1,4 +1,4 @@
-"""What a conversation of 400 turns costs to keep: the file it makes, and whether the last save is as quick as the first."""
+"""What a conversation of 400 turns costs to keep: the file it makes, and its last save beside its first."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _result(what: str, turns: int, times_ms: list[float], file_bytes: int) -> Re
             Target("file ÷ payload", file_bytes / payload, 3.0, "lower"),
         ),
         notes=(
-            f"SQLite, synchronous=FULL; random hexadecimal text, which compresses to about half; {payload:,} bytes in all",
+            f"SQLite, synchronous=FULL; {payload:,} bytes of random hexadecimal text, which compresses to about half",
             f"the file once the write-ahead log is folded in: {file_bytes:,} bytes",
             f"first {_EDGE} saves: {spread(times_ms[_WARM_UP : _WARM_UP + _EDGE])}; last: {spread(times_ms[-_EDGE:])}",
         ),
