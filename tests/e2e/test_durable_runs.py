@@ -98,14 +98,14 @@ def test_a_body_that_raises_leaves_an_unsafe_step_in_doubt_and_hooks_settle_it(h
 def test_a_result_that_is_no_json_is_told_and_is_a_doubt_not_a_repetition(host: Host) -> None:
     run = host.work.run()
     with pytest.raises(holdfast.HoldfastError, match="JSON"):
-        run.step("k", lambda: object())
+        run.step("k", object)
     with pytest.raises(holdfast.StepInDoubt):
         run.step("k", lambda: 1)
     run.close()
 
 
 def test_the_heartbeat_keeps_a_short_lease_and_a_second_worker_waits_its_turn(host: Host) -> None:
-    first = host.work.run(task="t", lease=3)
+    first = host.work.run(task="t", lease=15)
     with pytest.raises(holdfast.HoldfastError) as busy:
         host.work.run(task="t")
     assert busy.value.code == "busy"
@@ -163,7 +163,7 @@ def test_the_command_line_and_python_share_a_run(host: Host, hold: HomeForTests)
     assert "went well" in hold("history", run).out
 
 
-def test_artifacts_on_the_command_line(host: Host, hold: HomeForTests, tmp_path: Path) -> None:
+def test_artifacts_on_the_command_line(hold: HomeForTests, tmp_path: Path) -> None:
     run = hold("work", "begin").out.strip()
     source = tmp_path / "r.txt"
     source.write_bytes(b"\x00\xffreport")
@@ -176,6 +176,19 @@ def test_artifacts_on_the_command_line(host: Host, hold: HomeForTests, tmp_path:
     assert hold("artifact", "rm", run, "in").code == 0
     assert hold("artifact", "rm", run, "in").code == 3
     assert hold("artifact", "gc", "--json").json["contents"] == 0
+
+
+def test_a_backup_carries_the_work(hold: HomeForTests, tmp_path: Path) -> None:
+    with hold.host.work.run(task="t") as run:
+        run.step("k", lambda: "kept")
+    saved = str(tmp_path / "home.backup")
+    assert hold("backup", saved).code == 0
+    other = HomeForTests(tmp_path / "other")
+    try:
+        assert other("restore", saved).code == 0
+        assert other.host.work.call("step_ls", run=run.id)[0]["result"] == "kept"
+    finally:
+        other.close()
 
 
 async def test_the_async_client_runs_coroutines_and_plain_functions_as_steps(
@@ -196,6 +209,13 @@ async def test_the_async_client_runs_coroutines_and_plain_functions_as_steps(
             assert together == [n * 2 for n in range(20)]
 
 
+def test_a_host_that_nobody_asks_for_work_has_no_database(hold: HomeForTests) -> None:
+    hold.host.call("ping")
+    assert not (hold.path / "work.db").exists()
+    assert hold.host.work.runs() == []
+    assert (hold.path / "work.db").exists()
+
+
 def test_a_daemon_killed_between_two_calls_is_not_noticed(hold: HomeForTests) -> None:
     with hold.host.work.run() as run:
         for n in range(4):
@@ -207,7 +227,7 @@ WORKER = """
 import os, sys, holdfast
 folder = sys.argv[1]
 with holdfast.connect() as host:
-    run = host.work.run(task="move", items=[f"b{n}" for n in range(6)], lease=2, wait=120)
+    run = host.work.run(task="move", items=[f"b{n}" for n in range(6)], lease=8, wait=300)
     def move(item):
         with open(f"{folder}/moved", "a") as f: f.write(item + "\\n")
         if item == sys.argv[2]:

@@ -24,7 +24,7 @@ def _programs() -> str:
 
 
 class Server:
-    """`url()` is a new database; `restart()` and `stop()` are real."""
+    """`url()` is a new database; `stop()` and `start()` are real."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="hf-pg-"))
@@ -105,9 +105,9 @@ class Server:
             self._process.wait(_DEADLINE_S)
             self._process = None
 
-    def restart(self) -> None:
-        self.stop()
-        self.start()
+    @property
+    def running(self) -> bool:
+        return self._process is not None
 
     def close(self) -> None:
         self.stop("immediate")

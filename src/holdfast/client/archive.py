@@ -31,7 +31,8 @@ _COPY_BYTES = 1 << 20
 _PADDING_BYTES_MAX = 1 << 20  # tar fills its last block of 10 kB
 # What belongs to running processes, or to this machine's agents: a restored home has none of it.
 _LIVING = re.compile(
-    r"host\.(lock|log|sock)(\..*)?|running\.json|roles|keeper\.(lock|sock|json)|links/.*|.*\.tmp", re.DOTALL
+    r"host\.(lock|log|sock)(\..*)?|running\.json|roles|work\.db-(wal|shm)|keeper\.(lock|sock|json)|links/.*|.*\.tmp",
+    re.DOTALL,
 )
 
 
@@ -66,7 +67,8 @@ def write(home: str, target: IO[bytes], about: dict[str, Any]) -> dict[str, int]
         first = json.dumps({"holdfast_backup": FORMAT, **about}).encode()
         tar.addfile(_member(HEADER, tarfile.REGTYPE, len(first)), io.BytesIO(first))
         for relative in contents(home):
-            size = _add(tar, os.path.join(home, relative), relative)
+            add = _add_database if relative == "work.db" else _add
+            size = add(tar, os.path.join(home, relative), relative)
             if size is not None:
                 counts["files"] += 1
                 counts["bytes"] += size
@@ -94,6 +96,22 @@ def _add(tar: tarfile.TarFile, path: str, relative: str) -> int | None:
         return seen.st_size
     finally:
         os.close(fd)
+
+
+def _add_database(tar: tarfile.TarFile, path: str, relative: str) -> int | None:
+    """The work of one moment. A copy of the bytes would miss what is still in the log beside them, or tear them."""
+    import sqlite3
+    import tempfile
+    from contextlib import closing
+
+    with tempfile.TemporaryDirectory(prefix="holdfast-backup-") as folder:
+        copy = os.path.join(folder, relative)
+        try:
+            with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+                source.backup(target)
+        except sqlite3.Error as e:
+            raise HoldfastError("failed", f"cannot back up {path}: {e}", "hold doctor") from None
+        return _add(tar, copy, relative)
 
 
 def _member(name: str, kind: bytes, size: int, mtime: float = 0) -> tarfile.TarInfo:

@@ -7,13 +7,14 @@ import os
 from .errors import HoldfastError, invalid
 from .limits import NAME_MAX
 
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u to misread
+_ALPHABET = b"0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u to misread
+_LETTERS = _ALPHABET * 8  # one for each value of a byte: a request id is made for every write
 PREFIXES = ("ses_", "hst_", "op_", "exe_", "req_", "run_", "att_")
 
 
 def new(prefix: str, length: int = 16) -> str:
     """A random id. 16 letters are 80 bits: two hosts never make the same one."""
-    return prefix + "".join(_ALPHABET[b & 31] for b in os.urandom(length))
+    return prefix + os.urandom(length).translate(_LETTERS).decode()
 
 
 def check_name(name: str) -> str:

@@ -29,8 +29,8 @@ def is_server(url: str) -> bool:
 
 def without_password(url: str) -> str:
     """The URL as it may be shown."""
-    scheme, found, rest = url.partition("://")
+    scheme, found, rest = url.partition("?")[0].partition("://")  # options may hold a password, too
     account, at, place = rest.rpartition("@")
     user, colon, _ = account.partition(":")
-    shown = f"{scheme}://{user}{':***' if colon else ''}@{place}" if found and at else url
-    return shown.partition("?")[0][:200]
+    shown = f"{scheme}://{user}{':***' if colon else ''}@{place}" if found and at else url.partition("?")[0]
+    return shown[:200]

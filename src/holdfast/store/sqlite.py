@@ -42,7 +42,7 @@ class _Job:
         self.value: Any = None
         self.error: BaseException | None = None
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         if self.future.cancelled():
             return
         if self.error is not None:
@@ -50,11 +50,20 @@ class _Job:
         else:
             self.future.set_result(self.value)
 
-    def tell(self) -> None:
+
+def _settle(jobs: list[_Job]) -> None:
+    for job in jobs:
+        job.settle()
+
+
+def _tell(jobs: list[_Job]) -> None:
+    """Wake each event loop once: waking it is a system call, and a batch is mostly of one."""
+    for loop in {job.loop for job in jobs}:
+        mine = [job for job in jobs if job.loop is loop]
         try:
-            self.loop.call_soon_threadsafe(self._settle)
+            loop.call_soon_threadsafe(_settle, mine)
         except RuntimeError:
-            pass  # its event loop has ended: nobody waits any more
+            pass  # it has ended: nobody waits any more
 
 
 def connect(path: str, *, read_only: bool) -> sqlite3.Connection:
@@ -186,16 +195,27 @@ class SqliteStore:
             if batch:
                 self._commit(database, batch)
                 dirty = True
-                for done in batch:
-                    done.tell()
+                _tell(batch)
         database.close()
 
     def _commit(self, database: sqlite3.Connection, batch: list[_Job]) -> None:
-        """One transaction of the database for all of the batch; each may fail alone."""
+        """One transaction of the database for all of the batch; each may fail alone.
+
+        They seldom do. So all are run without a way back for each, and when one fails, all again with one.
+        """
         try:
             database.execute("BEGIN IMMEDIATE")
             for job in batch:
-                self._run(database, job, alone=len(batch) == 1)
+                self._run(database, job, "ROLLBACK")
+                if job.error is not None:
+                    break
+            if not database.in_transaction and len(batch) > 1:
+                database.execute("BEGIN IMMEDIATE")
+                for job in batch:
+                    job.error = None
+                    database.execute("SAVEPOINT one")
+                    self._run(database, job, "ROLLBACK TO one")
+                    database.execute("RELEASE one")
             if database.in_transaction:
                 database.execute("COMMIT")
         except sqlite3.Error as e:
@@ -208,10 +228,8 @@ class SqliteStore:
             for job in batch:
                 job.error = error
 
-    def _run(self, database: sqlite3.Connection, job: _Job, *, alone: bool) -> None:
+    def _run(self, database: sqlite3.Connection, job: _Job, undo: str) -> None:
         """One transaction of a batch. Where SQLite undid all of the batch with it, the error is passed on."""
-        if not alone:
-            database.execute("SAVEPOINT one")
         try:
             job.value = self._drive(database, job.transaction())
         except BaseException as e:
@@ -219,9 +237,7 @@ class SqliteStore:
                 raise
             # It belongs to whoever asked, not to this thread.
             job.error = explain(e, self.path) if isinstance(e, sqlite3.Error) else e
-            database.execute("ROLLBACK" if alone else "ROLLBACK TO one")
-        if not alone:
-            database.execute("RELEASE one")
+            database.execute(undo)
 
     def _read_loop(self, writer: sqlite3.Connection, line: queue.SimpleQueue[_Job | None]) -> None:
         database: sqlite3.Connection | None = None
@@ -237,7 +253,7 @@ class SqliteStore:
                 job.error = explain(e, self.path)
             except BaseException as e:  # noqa: BLE001 - it belongs to whoever asked, not to this thread
                 job.error = e
-            job.tell()
+            _tell([job])
         if database is not None:
             database.close()
 

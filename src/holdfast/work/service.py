@@ -263,18 +263,20 @@ class Work(CheckpointCalls):
         self, run: str, key: str, effect: str, args: Any, action: str | None, idem_key: str | None, why: str | None,
         session: str | None, exec_id: str | None, by: str | None, request: str | None,
     ) -> stepping.Intent:  # fmt: skip
+        text = values.encode(args, f"the arguments of step {key!r}")
         return stepping.Intent(
             run=await self._run(run),
             key=check_word("a step's key", key),
             effect=check_effect(effect),
             action=_text(action, "the action"),
-            args=values.encode(args, f"the arguments of step {key!r}"),
+            args=text,
             idem_key=None if idem_key is None else check_word("an idempotency key", idem_key),
             why=_text(why, "the reason"),
             session=session,
             exec_id=exec_id,
             by=by or self.by,
             request=request or ids.new("req_"),
+            args_hash=values.digest(text),
         )
 
 

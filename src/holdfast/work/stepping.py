@@ -27,10 +27,7 @@ class Intent(NamedTuple):
     exec_id: str | None
     by: str
     request: str
-
-    @property
-    def args_hash(self) -> str:
-        return values.digest(self.args)
+    args_hash: str
 
     @property
     def stable_key(self) -> str:
