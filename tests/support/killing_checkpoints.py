@@ -50,12 +50,12 @@ async def prunes(job: Json, boundaries: Boundaries) -> None:
     for n in range(4):
         messages.append(f"message {n}" * 20)
         state = {"messages": messages}
-        await threads.put(thread, "", f"c{n}", parent=parent, state=state, meta=b"", graph_run=f"g{n % 2}")
+        await threads.put(thread, "", f"c{n}", parent=parent, state=state, meta=b"", graph_run=f"{thread} {n % 2}")
         note(f"{folder}/acks", json.dumps([f"c{n}", delta.state_hash(state)]))
         parent = f"c{n}"
-    note(f"{folder}/acks", json.dumps(["going", "g0"]))
-    await threads.delete_runs(["g0"])
-    note(f"{folder}/acks", json.dumps(["gone", "g0"]))
+    note(f"{folder}/acks", json.dumps(["going", 0]))
+    await threads.delete_runs([f"{thread} 0"])
+    note(f"{folder}/acks", json.dumps(["gone", 0]))
     await threads.prune([thread], lambda found: False)
     await threads.drain()
     await store.close()

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.model.errors import HoldfastError
@@ -15,6 +15,8 @@ from holdfast.work import delta
 from holdfast.work.delta import Encoder, restore, state_hash, values
 from holdfast.work.parts import JSON
 
+# On a shared machine slowness is no finding.
+calm = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 NUMBERS = st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 LEAVES = st.none() | NUMBERS | st.text(max_size=20)
 VALUES = st.recursive(
@@ -40,7 +42,7 @@ def saved(states):
     return [encoder.change(state) for state in states]
 
 
-@settings(deadline=None)
+@calm
 @given(st.lists(STATES, min_size=1, max_size=6))
 def test_any_sequence_of_states_is_restored_at_every_position(states):
     changes = saved(states)
@@ -51,7 +53,7 @@ def test_any_sequence_of_states_is_restored_at_every_position(states):
         assert changes[n].whole == (n == 0)
 
 
-@settings(deadline=None, max_examples=200)
+@calm
 @given(st.data())
 def test_no_edit_in_place_is_missed(data):
     """The same objects are edited and saved again and again, at every depth."""
@@ -89,7 +91,7 @@ def edit(state, data):
         target.append(copy.deepcopy(value))
 
 
-@settings(deadline=None)
+@calm
 @given(STATES, STATES)
 def test_an_encoder_begun_from_stored_bytes_goes_on_from_them(first, second):
     begun = Encoder().change(first)
@@ -99,7 +101,7 @@ def test_an_encoder_begun_from_stored_bytes_goes_on_from_them(first, second):
     assert exact(values(restore([begun.record, change.record], change.hash))) == exact(second)
 
 
-@settings(deadline=None)
+@calm
 @given(st.lists(STATES, min_size=1, max_size=4))
 def test_a_snapshot_stands_for_everything_before_it(states):
     encoder = Encoder()
@@ -205,7 +207,7 @@ def test_a_state_that_contains_itself_is_refused():
         Encoder().change(state)
 
 
-@settings(deadline=None)
+@calm
 @given(STATES, st.data())
 def test_a_damaged_record_is_never_restored_as_something_else(state, data):
     change = Encoder().change(state)

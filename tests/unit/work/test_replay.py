@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.model.work import LOG_KINDS
@@ -13,6 +13,8 @@ from holdfast.work import replay
 from holdfast.work.delta import state_hash
 from holdfast.work.replay import SAID, blank, differences, fold, folded, owned, told
 
+# On a shared machine slowness is no finding.
+calm = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 BODIES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
     lambda v: st.lists(v, max_size=3) | st.dictionaries(st.sampled_from(["text", "why", "to", "x"]), v, max_size=3),
@@ -32,7 +34,7 @@ def entry(kind: str, body: Any, seq: int = 1, step: str | None = None) -> Any:
     return {"kind": kind, "body": body, "seq": seq, "step": step}
 
 
-@settings(deadline=None)
+@calm
 @given(ENTRIES, st.integers(0, 12))
 def test_whatever_was_logged_can_be_folded_and_told_and_any_cut_gives_the_same_state(entries: Any, cut: int) -> None:
     entries = numbered(entries)
@@ -42,7 +44,7 @@ def test_whatever_was_logged_can_be_folded_and_told_and_any_cut_gives_the_same_s
     assert all(isinstance(told(e)["text"], str) for e in entries)
 
 
-@settings(deadline=None)
+@calm
 @given(st.dictionaries(st.sampled_from(["context", "messages", "open_paths", "scratch"]), BODIES), ENTRIES)
 def test_folding_into_an_agents_fields_changes_nothing_of_the_agents_own(fields: Any, entries: Any) -> None:
     before = repr(fields)
