@@ -226,3 +226,14 @@ def test_a_wrong_url_and_a_closed_saver_are_said_in_one_line(tmp_path: Path) -> 
         saver.prune(["x"], strategy="some")
     saver.close()
     saver.close()
+
+
+def test_a_copy_of_a_saver_with_another_serializer_uses_that_one(tmp_path: Path) -> None:
+    """LangGraph makes such copies when it restricts which types may be loaded."""
+    with HoldfastSaver.open(f"sqlite:///{tmp_path}/a.db") as saver:
+        copied = saver.with_allowlist([("builtins", "set")])
+        config = copied.put(thread(checkpoint_ns=""), empty_checkpoint(), {"source": "loop", "step": 0}, {})
+        assert saver.get_tuple(config)
+        assert copied.get_tuple(config)
+        if copied is not saver:
+            assert copied._threads() is not saver._threads()

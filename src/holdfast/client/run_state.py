@@ -84,6 +84,10 @@ class AsyncRunState:
     async def history(self, at: int | None = None) -> Json:
         """What was thought, done and seen, in order; with `at`, a position of the log, the state then too."""
         found: Json = await self._call_read("history", at=at)
+        page = found["entries"]
+        while page:
+            page = (await self._call_read("history", after=page[-1]["seq"]))["entries"]
+            found["entries"] += [entry for entry in page if at is None or entry["seq"] <= at]
         return found
 
     async def message(self, message: object) -> int:

@@ -80,6 +80,10 @@ class RunState:
     def history(self, at: int | None = None) -> Json:
         """What was thought, done and seen, in order; with `at`, a position of the log, the state then too."""
         found: Json = self._call_read("history", at=at)
+        page = found["entries"]
+        while page:
+            page = (self._call_read("history", after=page[-1]["seq"]))["entries"]
+            found["entries"] += [entry for entry in page if at is None or entry["seq"] <= at]
         return found
 
     def message(self, message: object) -> int:

@@ -92,8 +92,8 @@ class Portal:
     def close(self) -> None:
         with self._lock:
             if self.store is not None:
-                for coroutine in self._closing:
-                    self.call(coroutine())
+                while self._closing:
+                    self.call(self._closing.pop()())
                 self.call(self.store.close())
                 self.store = None
             self._stop()

@@ -117,6 +117,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         super().__init__(serde=serde)
         self._portal = Portal(url)
         self._opened: Threads | None = None
+        self._opened_for: object = None  # the serializer: `with_allowlist` makes a copy of this saver with another one
 
     @classmethod
     def open(cls, url: str, *, serde: SerializerProtocol | None = None) -> Self:
@@ -147,9 +148,9 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         self._opened = None
 
     def _threads(self) -> Threads:
-        if self._opened is None:
+        if self._opened is None or self._opened_for is not self.serde:
             store = self._portal.start()
-            self._opened = Threads(store, _SerdeCodec(self.serde))
+            self._opened, self._opened_for = Threads(store, _SerdeCodec(self.serde)), self.serde
             self._portal.before_close(self._opened.drain)
         return self._opened
 

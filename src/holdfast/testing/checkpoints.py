@@ -238,7 +238,7 @@ class CheckpointSuite:
             with refused("not_found"):
                 await work.checkpoint_show(run="run_0000000000000000")
             with refused("invalid"):
-                await work.checkpoint_put(run=mine["run"], record="no base64!", hash="", size=1, log_upto=1)
+                await work.checkpoint_put(run=mine["run"], record="no base64!", hash="0" * 64, size=1, log_upto=1)
             await work.checkpoint_save(state={"plan": [1]}, **mine)
             assert (await work.checkpoint_show(run=mine["run"]))["state"]["goal"] == "good"
 

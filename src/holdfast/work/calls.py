@@ -87,6 +87,8 @@ class CheckpointCalls:
             raw = base64.b64decode(record, validate=True)
         except (binascii.Error, ValueError, TypeError):
             raise invalid("a record comes as base64", "encode it first") from None
+        if len(str(hash)) != 64 or size < 0:
+            raise invalid("a record comes with the SHA-256 and the size of its state", "upgrade the client")
         new = rows.New(
             await self._run(run), "milestone", _label(label), by or self.by, request or ids.new("req_"), int(log_upto),
             base, str(base_hash), str(hash), int(size), raw,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..store.base import Store
 
 Json = dict[str, Any]
+_FOREVER = 1 << 62  # past every log entry
 _OVERHEAD_TOKENS = 4  # role and separators of one message, as common chat formats have them
 
 
@@ -159,7 +160,8 @@ class Memory:
     async def _current(self, run: str) -> tuple[Window, int]:
         """The cached window brought up to the log's end, and the database's time (µs)."""
         cached = await self._cache.get(run)
-        now, end, added = await self._store.read(lambda: _since(run, cached.upto if cached is not None else 0))
+        after = cached.upto if cached is not None else _FOREVER
+        now, end, added = await self._store.read(lambda: _since(run, after))
         if cached is None or any(kind == "checkpoint" for kind, _ in added):
             return await self._fill(run), now
         if end == cached.upto:
