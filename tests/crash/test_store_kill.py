@@ -21,6 +21,7 @@ from tests.support.postgres import Server
 
 T = TypeVar("T")
 KILLING = "tests.support.killing"
+PARTS = 4  # every fourth boundary each: shorter tests, side by side
 _BOUNDARIES_MAX = 2000  # more than any scenario has: the loop ends when a worker lives to its end
 
 
@@ -91,21 +92,21 @@ def check_steps(asked: Witness, task: str, folder: Path) -> None:
                 assert step["state"] in ("open", "in_doubt"), "an effect without an outcome is listed in doubt"
 
 
-@pytest.mark.parametrize("part", [1, 2])  # odd and even boundaries: two shorter tests instead of a long one
+@pytest.mark.parametrize("part", range(1, PARTS + 1))
 def test_a_worker_killed_at_any_boundary_of_its_steps_loses_nothing_and_repeats_nothing(
     nursery: Nursery, url: str, witness: Witness, tmp_path: Path, part: int
 ) -> None:
     chance = random.Random(part)
-    for die_at in range(part, _BOUNDARIES_MAX, 2):
+    for die_at in range(part, _BOUNDARIES_MAX, PARTS):
         folder = tmp_path / str(die_at)
         folder.mkdir()
         job: dict[str, Any] = {"url": url, "folder": str(folder), "task": f"t{die_at}"}
         if nursery.run(f"{KILLING}:steps", die_at, **job):
-            assert die_at > 60, "there are more boundaries than that"
+            assert die_at > 40, "there are more boundaries than that"
             break
         check_steps(witness, job["task"], folder)
         if chance.random() < 0.3:  # the one who takes over may die as well
-            nursery.run(f"{KILLING}:steps", chance.randrange(1, 80), **job)
+            nursery.run(f"{KILLING}:steps", chance.randrange(1, 50), **job)
             check_steps(witness, job["task"], folder)
         assert nursery.run(f"{KILLING}:steps", **job)
         check_steps(witness, job["task"], folder)
@@ -119,8 +120,9 @@ def test_a_worker_killed_at_any_boundary_of_its_steps_loses_nothing_and_repeats_
         raise AssertionError("the worker never lived to its end")
 
 
+@pytest.mark.parametrize("part", range(1, PARTS + 1))
 def test_a_kill_in_the_middle_of_an_artifact_or_a_collection_leaves_no_orphan_and_no_dangling_name(
-    nursery: Nursery, url: str, witness: Witness, tmp_path: Path
+    nursery: Nursery, url: str, witness: Witness, tmp_path: Path, part: int
 ) -> None:
 
     async def check(work: Work) -> dict[str, str]:
@@ -130,7 +132,7 @@ def test_a_kill_in_the_middle_of_an_artifact_or_a_collection_leaves_no_orphan_an
             await work.artifact_rm(run=artifact["run"], name=artifact["name"])
         return {a["name"]: a["sha256"] for a in kept}
 
-    for die_at in range(1, _BOUNDARIES_MAX):
+    for die_at in range(part, _BOUNDARIES_MAX, PARTS):
         folder = tmp_path / str(die_at)
         folder.mkdir()
         lived = nursery.run(f"{KILLING}:artifacts", die_at, url=url, folder=str(folder), task=f"t{die_at:04}")
@@ -144,7 +146,7 @@ def test_a_kill_in_the_middle_of_an_artifact_or_a_collection_leaves_no_orphan_an
                 assert kept[name] == sha256 or name == "a", name
         if lived:
             assert list(kept) == ["b"]
-            assert die_at > 60, "there are more boundaries than that"
+            assert die_at > 40, "there are more boundaries than that"
             return
     raise AssertionError("the worker never lived to its end")
 
@@ -168,6 +170,6 @@ def test_a_takeover_killed_anywhere_has_happened_wholly_or_not_at_all(
         if lines(folder / "acks"):
             assert status["epoch"] == 2
         if lived:
-            assert die_at > 5, "there are more boundaries than that"
+            assert die_at > 4, "there are more boundaries than that"
             return
     raise AssertionError("the worker never lived to its end")

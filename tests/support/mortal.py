@@ -1,7 +1,7 @@
 """Workers that die at a chosen point: a process that forks one per job, which kills itself at its nth boundary.
 
-A boundary is the moment before each statement (BEGIN and COMMIT too), after each COMMIT, and around each effect on the
-world; between a statement and the next nothing else can be lost. Run as
+A boundary is the moment before each statement that writes (BEGIN and COMMIT too), after each COMMIT, and around each
+effect on the world; at a read nothing is different from the boundary before it. Run as
 `python -m tests.support.mortal`: jobs come as JSON lines, and each is answered with how its worker ended.
 """
 
@@ -32,13 +32,18 @@ class Boundaries:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+def writes(sql: str) -> bool:
+    return not sql.startswith(("SELECT", "WITH", "PRAGMA"))
+
+
 def watch_statements(boundaries: Boundaries) -> None:
-    """In this process, every statement of both databases has a boundary before it, and COMMIT after it too."""
+    """In this process, every writing statement has a boundary before it, and COMMIT one after it too."""
     import asyncpg
 
     class Watched(sqlite3.Connection):
         def execute(self, *args: Any) -> sqlite3.Cursor:
-            boundaries.tick()
+            if writes(args[0]):
+                boundaries.tick()
             cursor = super().execute(*args)
             if args[0] == "COMMIT":
                 boundaries.tick()
@@ -56,7 +61,8 @@ def watch_statements(boundaries: Boundaries) -> None:
         plain = getattr(kind, name)
 
         async def watched(self: Any, *args: Any, _plain: Any = plain, **options: Any) -> Any:
-            boundaries.tick()
+            if writes(args[0]):
+                boundaries.tick()
             answer = await _plain(self, *args, **options)
             if args[0] == "COMMIT":
                 boundaries.tick()
