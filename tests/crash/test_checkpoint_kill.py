@@ -22,6 +22,7 @@ from tests.support.mortal import Nursery
 from tests.support.postgres import Server
 
 KILLING = "tests.support.killing_checkpoints"
+PARTS = 4  # every fourth boundary each: shorter tests, side by side
 _BOUNDARIES_MAX = 2000  # more than any scenario has: the loop ends when a worker lives to its end
 
 
@@ -44,7 +45,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield f"sqlite:///{folder}/work.db"
 
 
-@pytest.mark.parametrize("part", [1, 2])  # odd and even boundaries: two shorter tests instead of a long one
+@pytest.mark.parametrize("part", range(1, PARTS + 1))
 def test_a_save_killed_anywhere_is_there_wholly_or_not_at_all_and_an_acknowledged_one_is_there(
     nursery: Nursery, url: str, tmp_path: Path, part: int
 ) -> None:
@@ -72,14 +73,14 @@ def test_a_save_killed_anywhere_is_there_wholly_or_not_at_all_and_an_acknowledge
         store = await open_store(url)
         work = Work(store, "op_witness")
         try:
-            for die_at in range(part, _BOUNDARIES_MAX, 2):
+            for die_at in range(part, _BOUNDARIES_MAX, PARTS):
                 folder = tmp_path / str(die_at)
                 folder.mkdir()
                 job = {"url": url, "folder": str(folder), "task": f"t{die_at}"}
                 lived = await asyncio.to_thread(nursery.run, f"{KILLING}:saves", die_at, **job)
                 await look(work, [json.loads(line) for line in lines(folder / "acks")])
                 if lived:
-                    assert die_at > 60, "there are more boundaries than that"
+                    assert die_at > 40, "there are more boundaries than that"
                     return
             raise AssertionError("the worker never lived to its end")
         finally:
@@ -89,8 +90,9 @@ def test_a_save_killed_anywhere_is_there_wholly_or_not_at_all_and_an_acknowledge
     asyncio.run(rounds())
 
 
+@pytest.mark.parametrize("part", range(1, PARTS + 1))
 def test_a_prune_killed_anywhere_leaves_every_surviving_checkpoint_restorable(
-    nursery: Nursery, url: str, tmp_path: Path
+    nursery: Nursery, url: str, tmp_path: Path, part: int
 ) -> None:
     async def look(threads: Threads, thread: str, acks: list[Any]) -> None:
         kept = [found async for found in threads.listed(thread, None)]  # each is restored, its hash checked
@@ -108,14 +110,14 @@ def test_a_prune_killed_anywhere_leaves_every_surviving_checkpoint_restorable(
         store = await open_store(url)
         threads = Threads(store, JSON)
         try:
-            for die_at in range(1, _BOUNDARIES_MAX):
+            for die_at in range(part, _BOUNDARIES_MAX, PARTS):
                 folder = tmp_path / str(die_at)
                 folder.mkdir()
                 job = {"url": url, "folder": str(folder), "task": f"t{die_at}"}
                 lived = await asyncio.to_thread(nursery.run, f"{KILLING}:prunes", die_at, **job)
                 await look(threads, f"t{die_at}", [json.loads(line) for line in lines(folder / "acks")])
                 if lived:
-                    assert die_at > 30, "there are more boundaries than that"
+                    assert die_at > 20, "there are more boundaries than that"
                     return
             raise AssertionError("the worker never lived to its end")
         finally:
