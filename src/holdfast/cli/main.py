@@ -49,6 +49,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "step": ("step", "a step's intent before its effect, its outcome after; settle one in doubt"),
     "note": ("note", "leave a decision, a finding or a question in a run's log"),
     "history": ("history", "what was thought, done and seen in a run"),
+    "checkpoint": ("checkpoint", "save where a run stands; show, compare, restore, fork"),
+    "memory": ("memory", "a run's short-term memory: the window's messages, values that expire"),
     "artifact": ("artifact", "files that a run produced, kept by their content"),
     "up": ("up", "start the host, and the sessions of holdfast.toml"),
     "down": ("down", "stop the host; sessions go on"),

@@ -14,6 +14,7 @@ from ..model import ids
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S
 from ..model.work import Fenced, StepInDoubt
+from .run_state import AsyncRunState
 from .work_aio import AsyncBeat, AsyncDirect, invoke, sleep, twin, untwin
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # These change something and are told apart by a request id, so that one whose answer was lost can be asked again.
 _WITH_REQUEST = frozenset({
     "begin_run", "run_end", "step_begin", "step_end", "step_fail", "step_settle", "log_append",
+    "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
 })  # fmt: skip
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 _ERROR_SHOWN = 2000  # characters of an exception that are kept: its message, not a dump
@@ -148,7 +150,7 @@ class StepContext:
         self.run, self.key, self.epoch, self.idem_key = run, key, epoch, idem_key
 
 
-class AsyncRun:
+class AsyncRun(AsyncRunState):
     """A run whose lease this process holds, renewed in the background. Use it with `with`, or `close` it."""
 
     def __init__(self, work: AsyncWork, made: Json, lease: float) -> None:
@@ -321,8 +323,11 @@ class AsyncRun:
         if self._beat is not None and self._beat.lost is not None:
             raise Fenced(self._beat.lost.message, self._beat.lost.hint)
 
-    async def _call(self, name: str, **args: Any) -> Any:
+    async def _call(self, name: str, /, **args: Any) -> Any:
         return await self._work.call(name, run=self.id, epoch=self.epoch, **args)
+
+    async def _call_read(self, name: str, /, **args: Any) -> Any:
+        return await self._work.call(name, run=self.id, **args)
 
 
 def store_url(url: str | None) -> str | None:

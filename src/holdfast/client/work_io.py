@@ -107,6 +107,7 @@ class Direct:
         with self._lock:
             loop, self._loop = self._loop, None
         if loop is not None:
+            asyncio.run_coroutine_threadsafe(self._work.aclose(), loop).result()  # checkpoints under way
             asyncio.run_coroutine_threadsafe(self._work.store.close(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
             self._thread.join()

@@ -25,6 +25,7 @@ EXIT_STATUS = {
     "store_full": 1,  # the disk has no room; nothing acknowledged is lost
     "store_readonly": 1,  # the file or its folder may not be written
     "store_damaged": 1,  # the file is not a database, or not a whole one
+    "damaged": 1,  # a checkpoint's bytes are not what was saved
     "store_denied": 4,  # the server refused the user or the password
     "timeout": 124,
     "not_executable": 126,

@@ -104,3 +104,14 @@ UPLOAD_S = 3600.0  # pieces of an artifact that was never finished may be collec
 GROUP_MAX = 256  # transactions that share one commit: a burst's latency stays below a few milliseconds
 WRITES_QUEUED_MAX = 10_000  # callers waiting for the writer; beyond it they are told to come back
 STORE_WAIT_S = 60.0  # a database that restarts is waited for this long: a package upgrade takes half of it
+
+# Checkpoints and memory
+STATE_BYTES_MAX = 256 << 20  # one saved state: kept in memory twice while it is saved; larger values are artifacts
+LINES_MAX = 256  # runs and threads whose last saved bytes are kept in memory, so that a save need not read them
+LINES_BYTES_MAX = 256 << 20  # of those bytes; they are about as large again in memory
+CHECKPOINT_ENTRIES = 200  # log entries after which a checkpoint is made from the log: a restore folds at most these
+CHECKPOINT_BYTES = 1 << 20  # or bytes of entries: about a long conversation's worth
+WINDOW_TOKENS = 32_000  # of a memory window unless asked otherwise: fits every current model with room to answer
+WINDOW_MESSAGES_MAX = 1000  # kept in the cache per run; older ones are read from the store when a budget reaches them
+CACHE_BYTES_MAX = 64 << 20  # of windows in the process; the least used goes first
+SCRATCH_MAX = 1000  # scratch values of a run: they are part of its state

@@ -28,6 +28,7 @@ from ..model.limits import (
 from ..model.work import LOG_KINDS, RUN_STATES, check_effect, check_word
 from ..store.base import Store
 from . import artifacts, leases, notes, runs, stepping, values
+from .calls import CheckpointCalls
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -36,7 +37,7 @@ _LISTED_MAX = 1000  # runs or log entries in one answer; a following call goes o
 _TEXT_MAX = 16 << 10  # a reason, an error, evidence: pages, not books
 
 
-class Work:
+class Work(CheckpointCalls):
     """`await work.call("step_begin", run=…, key=…)`, or the method of the same name."""
 
     def __init__(self, store: Store, by: str = "op_unknown") -> None:
@@ -51,7 +52,9 @@ class Work:
             inspect.signature(method).bind(**args)
         except TypeError as e:
             raise invalid(f"{name}: {e}", "see docs/durable.md") from None
-        return await method(**args)
+        answer = await method(**args)
+        self._logged(name, args)
+        return answer
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
@@ -307,7 +310,8 @@ def _bytes(data: str) -> bytes:
 
 def _calls(kind: type) -> frozenset[str]:
     names: Callable[[object], bool] = inspect.iscoroutinefunction
-    return frozenset(n for n, f in vars(kind).items() if names(f) and not n.startswith("_") and n != "call")
+    found = {n: f for part in reversed(kind.__mro__) for n, f in vars(part).items()}
+    return frozenset(n for n, f in found.items() if names(f) and not n.startswith("_") and n not in ("call", "aclose"))
 
 
 CALLS = _calls(Work)

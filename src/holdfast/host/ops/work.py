@@ -53,6 +53,7 @@ class WorkOps:
         opened = [t.result() for t in self._works.values() if t.done() and not t.cancelled() and not t.exception()]
         for work in opened:
             try:
+                await asyncio.wait_for(work.aclose(), _CLOSE_S)  # checkpoints under way
                 await asyncio.wait_for(work.store.close(), _CLOSE_S)
             except TimeoutError:
                 pass

@@ -1,0 +1,152 @@
+"""What of a run is saved: checkpoints, history, short-term memory. The one source; run_state_sync.py is made from it.
+
+The change is worked out here, in the process that holds the state: what travels and what is written is the change, and
+the next save of a long history costs no more than that of a short one.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from ..model.errors import HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from ..work.delta import Encoder
+
+    Json = dict[str, Any]
+
+_TRIES = 5  # saves that lost a race against the log; each one looks at what came in between
+
+
+class Held:
+    """The state as this process last knew it: true up to log entry `upto`, stored as checkpoint `seq`."""
+
+    __slots__ = ("encoder", "hash", "seq", "state", "upto")
+
+    def __init__(self, encoder: Encoder, state: Json, seq: int | None, hash: str, upto: int) -> None:
+        self.encoder, self.state, self.seq, self.hash, self.upto = encoder, state, seq, hash, upto
+
+
+class AsyncRunState:
+    """A part of AsyncRun, which gives it `_call` and `_check`."""
+
+    id: str
+    _held: Held | None = None
+    _call: Callable[..., Coroutine[Any, Any, Any]]
+    _check: Callable[[], None]
+
+    async def checkpoint(self, *, label: str | None = None, **fields: object) -> Json:
+        """Save the run's state with these fields set: goal, constraints, plan, current_step, context, messages,
+        artifacts, sessions, open_paths, resume_point, or names of your own. The others keep their values; messages and
+        notes of the log are in it already. On disk when this returns.
+        """
+        from ..work.replay import owned
+
+        self._check()
+        for attempt in range(1, _TRIES + 1):
+            held = await self._current()
+            held.state.update(owned(fields))
+            self._held = None  # until it is stored: an error leaves nothing half known
+            change = held.encoder.change(held.state)
+            try:
+                saved: Json = await self._call(
+                    "checkpoint_put", record=base64.b64encode(change.record).decode(), hash=change.hash,
+                    size=change.size, log_upto=held.upto, base=None if change.whole else held.seq, base_hash=held.hash,
+                    label=label,
+                )  # fmt: skip
+            except HoldfastError as e:
+                if e.code != "conflict" or attempt == _TRIES:
+                    raise
+                continue
+            self._held = Held(held.encoder, held.state, saved["seq"], saved["hash"], saved["log_upto"])
+            return saved
+        raise AssertionError("unreachable")
+
+    async def restore(self, seq: int | None = None) -> Json:
+        """The state to go on from: the live one, or that of checkpoint `seq`, which is the run's state again."""
+        if seq is None:
+            found = await self._call_read("state_at")
+        else:
+            self._held = None
+            found = await self._call("checkpoint_restore", seq=seq)
+        state: Json = found["state"]
+        return state
+
+    async def checkpoints(self) -> list[Json]:
+        """All of them, oldest first, without their states."""
+        found: list[Json] = await self._call_read("checkpoint_ls")
+        return found
+
+    async def history(self, at: int | None = None) -> Json:
+        """What was thought, done and seen, in order; with `at`, a position of the log, the state then too."""
+        found: Json = await self._call_read("history", at=at)
+        page = found["entries"]
+        while page:
+            page = (await self._call_read("history", after=page[-1]["seq"]))["entries"]
+            found["entries"] += [entry for entry in page if at is None or entry["seq"] <= at]
+        return found
+
+    async def message(self, message: object) -> int:
+        """One more message of the conversation, in the log and in the window; its number."""
+        return int((await self._call("memory_append", message=message))["seq"])
+
+    async def window(self, max_tokens: int | None = None) -> list[Any]:
+        """The newest messages that fit so many tokens (an estimate), and every instruction."""
+        more = {} if max_tokens is None else {"max_tokens": max_tokens}
+        found: list[Any] = (await self._call_read("memory_window", **more))["messages"]
+        return found
+
+    async def set(self, name: str, value: object, *, ttl: float | None = None) -> None:
+        """Keep a scratch value, for `ttl` seconds or as long as the run."""
+        await self._call("memory_set", name=name, value=value, ttl_s=ttl)
+
+    async def recall(self, name: str, default: object = None) -> Any:
+        """A scratch value, or `default` once it has expired."""
+        try:
+            return (await self._call_read("memory_get", name=name))["value"]
+        except HoldfastError as e:
+            if e.code != "not_found":
+                raise
+            return default
+
+    async def _call_read(self, name: str, /, **args: Any) -> Any:
+        raise NotImplementedError
+
+    async def _current(self) -> Held:
+        """The live state: as held, with the log's entries since; from the store where somebody else saved meanwhile."""
+        from ..work.replay import folded
+
+        held = self._held or await self._load()
+        entries = await self._entries(held.upto)
+        if any(entry["kind"] == "checkpoint" for entry in entries):
+            held = await self._load()
+            entries = await self._entries(held.upto)
+        folded(held.state, entries)
+        held.upto = entries[-1]["seq"] if entries else held.upto
+        return held
+
+    async def _entries(self, after: int) -> list[Json]:
+        entries: list[Json] = []
+        while page := await self._call_read("log_read", after=entries[-1]["seq"] if entries else after):
+            entries += page
+        return entries
+
+    async def _load(self) -> Held:
+        from ..work.delta import Encoder
+        from ..work.replay import blank
+
+        try:
+            found = await self._call_read("checkpoint_show")
+        except HoldfastError as e:
+            if e.code != "not_found":
+                raise
+            return Held(Encoder(), blank(), None, "", 0)
+        encoder = Encoder()
+        # The same state has the same bytes everywhere, so what is stored need not travel to be known.
+        known = encoder.change(found["state"]).hash == found["hash"]
+        seq = found["seq"] if known else None
+        return Held(encoder if known else Encoder(), found["state"], seq, found["hash"], found["log_upto"])

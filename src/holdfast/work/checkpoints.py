@@ -1,0 +1,281 @@
+"""Checkpoints of runs: saved at milestones by whoever works, and from the log by policy for whoever never asks.
+
+The live state of a run is its last checkpoint with the log folded in since (replay.py). It is kept in memory between
+saves, so that a save reads the entries since the last one and writes the change, however long the history is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from ..model import ids
+from ..model.errors import HoldfastError, invalid
+from ..model.limits import CHECKPOINT_BYTES, CHECKPOINT_ENTRIES
+from ..store import queries
+from . import checkpoint_rows as rows
+from . import delta, notes, replay
+from .checkpoint_rows import Moved, New, Row
+from .lines import Lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from ..store.base import Store, Transaction
+    from .lines import Line
+
+Json = dict[str, Any]
+log = logging.getLogger("holdfast.work")
+
+_PAGE = 1000  # log entries per query while folding
+_CHAINS_KEPT = 10_000  # small; forgotten ones are read again
+_TRIES = 5  # saves that lost a race against the log; each one looks at what came in between
+_FOREVER = 1 << 62
+
+
+class _Live(dict[str, Any]):
+    """A run's state as of `upto`, in memory."""
+
+    upto = 0
+
+
+class Checkpoints:
+    """One per process and store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lines: Lines[int] = Lines()
+        self._unsaved: dict[str, list[int]] = {}  # run -> [entries, bytes] since somebody looked
+        self._chains: dict[str, list[int]] = {}  # run -> [whole record, changes since (bytes), their number]
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- saving -----------------------------------------------------------------------------------------------------
+
+    async def save(
+        self, run: str, fields: Json | None, *, replace: bool = False, epoch: int | None, label: str | None, by: str,
+        request: str,
+    ) -> Row:  # fmt: skip
+        """A milestone: the live state with these fields set (`replace`: with nothing else)."""
+        if fields is not None and not isinstance(fields, dict):
+            raise invalid("a state is an object of names and values", f"got {type(fields).__name__}")
+        line = self._lines.line(run)
+        async with line.lock:
+            for attempt in range(1, _TRIES + 1):
+                live = await self._current(run, line)
+                if replace:
+                    live.clear()
+                    live.update(replay.blank())
+                live.update(replay.owned(fields or {}))
+                try:
+                    saved = await self._write(run, line, live, "milestone", label, epoch, by, request)
+                except Moved:
+                    if attempt == _TRIES:
+                        raise
+                else:
+                    assert saved is not None  # only a periodic one can be too late
+                    return saved
+        raise AssertionError("unreachable")
+
+    async def put(self, new: New, epoch: int | None) -> Row:
+        """A change that a client made of a state it holds itself."""
+        self._lines.forget(new.run)
+        saved = await self._store.write(lambda: rows.save(new, epoch))
+        counts = self._chains.get(new.run)
+        if new.base is None:
+            counts = [len(new.record), 0, 0]
+        elif counts is not None:
+            counts = [counts[0], counts[1] + len(new.record), counts[2] + 1]
+        if counts is None or delta.snapshot_due(*counts):
+            self._later(self._compact_chain(new.run, saved.seq))
+        else:
+            self._chains[new.run] = counts
+        return saved
+
+    async def save_from_log(self, run: str) -> Row | None:
+        """A periodic one: what the log says, for an agent that never saves."""
+        line = self._lines.line(run)
+        async with line.lock:
+            live = await self._current(run, line)
+            return await self._write(run, line, live, "periodic", None, None, "holdfast", ids.new("req_"))
+
+    async def _write(
+        self, run: str, line: Line[int], live: _Live, kind: str, label: str | None, epoch: int | None, by: str,
+        request: str,
+    ) -> Row | None:  # fmt: skip
+        try:
+            change = line.change(live)
+            base = None if change.whole else line.at
+            new = New(
+                run, kind, label, by, request, live.upto, base, line.hash, change.hash, change.size, change.record
+            )
+            if kind == "periodic":
+                saved = await self._store.write(lambda: rows.save_periodic(new))
+            else:
+                saved = await self._store.write(lambda: rows.save(new, epoch))
+        except BaseException:
+            line.lost()  # not stored, or not known to be: what is in memory is ahead of the disk
+            raise
+        if saved is None:
+            line.lost()
+            return None
+        live.upto = saved.log_upto
+        line.saved(saved.seq, change)
+        if line.due:
+            self._later(self._compact(run, saved.seq, change.hash, line.snapshot()))
+        return saved
+
+    async def _compact_chain(self, run: str, seq: int) -> None:
+        """Look how long the chain behind a checkpoint is, and make it whole if that is due."""
+        found, kept, sizes = await self._store.read(lambda: rows.stored(run, seq))
+        if delta.snapshot_due(sizes[0], sum(sizes[1:]), len(sizes) - 1):
+            await self._compact(run, seq, found.hash, kept)
+            sizes = [sum(sizes)]
+        if len(self._chains) > _CHAINS_KEPT:
+            self._chains.clear()
+        self._chains[run] = [sizes[0], sum(sizes[1:]), len(sizes) - 1]
+
+    async def _compact(self, run: str, seq: int, hash: str, kept: dict[str, bytes]) -> None:
+        record = await asyncio.to_thread(delta.whole, kept)  # compressing leaves the loop free
+        await self._store.write(lambda: rows.compact(run, seq, hash, record))
+
+    # -- the live state ----------------------------------------------------------------------------------------------
+
+    async def _current(self, run: str, line: Line[int]) -> _Live:
+        """The live state up to the log's end, from memory and what the log added since; else from the store."""
+        live: _Live | None = line.live
+        if live is not None:
+            after = live.upto
+            added = await self._store.read(lambda: _entries(run, after, _FOREVER))
+            # A milestone of somebody else is a state that is not in this memory.
+            if not any(entry["kind"] == "checkpoint" for entry in added):
+                replay.folded(live, added)
+                live.upto = added[-1]["seq"] if added else live.upto
+                return live
+        found, kept, sizes, entries = await self._store.read(lambda: _at(run, _FOREVER))
+        if found is not None:
+            line.begin(found.seq, found.hash, kept, sizes)
+        else:
+            line.lost()
+        live = line.live = _Live(delta.values(kept) if found is not None else replay.blank())
+        replay.folded(live, entries)
+        live.upto = entries[-1]["seq"] if entries else found.log_upto if found is not None else 0
+        return live
+
+    async def live(self, run: str) -> tuple[Json, int]:
+        """The state as this process holds it, and its position. Look, do not keep: it goes on with the run."""
+        line = self._lines.line(run)
+        async with line.lock:
+            current = await self._current(run, line)
+            return current, current.upto
+
+    async def state_at(self, run: str, position: int | None = None) -> tuple[Json, int, str]:
+        """The state at a position of the log, the position, and the state's hash. Runs nothing."""
+        found, kept, _, entries = await self._store.read(lambda: _at(run, _FOREVER if position is None else position))
+        state = replay.folded(delta.values(kept) if found is not None else replay.blank(), entries)
+        at = entries[-1]["seq"] if entries else found.log_upto if found is not None else 0
+        return state, at, delta.state_hash(state)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    async def show(self, run: str, seq: int | None) -> tuple[Row, Json]:
+        found, kept, _ = await self._store.read(lambda: rows.stored(run, seq))
+        return found, delta.values(kept)
+
+    async def diff(self, run: str, seq: int, other: int | None, other_run: str | None) -> Json:
+        before, old = await self.show(run, seq)
+        after, new = await self.show(other_run or run, other)
+        return {
+            "from": before.describe(), "to": after.describe(), "changes": replay.differences(old, new),
+        }  # fmt: skip
+
+    async def restore(
+        self, run: str, seq: int, *, epoch: int | None, by: str, request: str
+    ) -> tuple[Row, Json]:
+        """Make the state of an earlier checkpoint the run's state again: as a new checkpoint, nothing is undone."""
+        _, state = await self.show(run, seq)
+        saved = await self.save(
+            run, state, replace=True, epoch=epoch, label=f"restored from {seq}", by=by, request=request
+        )
+        return saved, state
+
+    async def history(self, run: str, at: int | None, after: int, limit: int) -> Json:
+        """What was thought, done and seen, in order; with `at` up to there, and the state then."""
+        upto = _FOREVER if at is None else at
+        entries = await self._store.read(lambda: notes.entries(run, after, upto, limit))
+        told: Json = {"run": run, "entries": [replay.told(entry) for entry in entries]}
+        if at is not None:
+            state, position, digest = await self.state_at(run, at)
+            if position < at:
+                raise HoldfastError("not_found", f"the log of {run} ends at {position}", "choose an earlier position")
+            told |= {"at": position, "state": state, "hash": digest}
+        return told
+
+    # -- by policy ---------------------------------------------------------------------------------------------------
+
+    def noticed(self, run: str, size: int) -> None:
+        """The log grew by an entry of about this size; look whether a periodic checkpoint is due. Costs nothing."""
+        since = self._unsaved.setdefault(run, [0, 0])
+        since[0] += 1
+        since[1] += size
+        if since[0] >= _LOOK_EVERY or since[1] >= _LOOK_BYTES:
+            del self._unsaved[run]
+            self._later(self._save_if_due(run))
+
+    async def _save_if_due(self, run: str) -> None:
+        set_ = await self._store.read(lambda: rows.policy(run))
+        entries, size = set_ if set_ is not None else (CHECKPOINT_ENTRIES, CHECKPOINT_BYTES)
+        _, unsaved, grown = await self._store.read(lambda: rows.unsaved(run))
+        if due(entries, size, unsaved, grown):
+            try:
+                await self.save_from_log(run)
+            except Moved:
+                pass  # a milestone was saved in this moment
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.warning("a checkpoint was not written: %s", task.exception())
+
+    async def drain(self) -> None:
+        """Wait for what is under way in the background."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+
+_LOOK_EVERY = 20  # writes between two looks at whether a checkpoint is due: the precision of the policy
+_LOOK_BYTES = 64 << 10
+
+
+def due(every_entries: int, every_bytes: int, entries: int, size: int) -> bool:
+    """Whether the log has grown enough since the last checkpoint; 0 switches a measure off."""
+    return bool(entries) and (0 < every_entries <= entries or 0 < every_bytes <= size)
+
+
+def _entries(run: str, after: int, upto: int) -> Transaction[list[Json]]:
+    """All of a stretch of the log, page by page."""
+    found: list[Json] = []
+    while True:
+        page = yield from queries.log(run, after, upto, _PAGE)
+        found += [notes.describe(entry) for entry in page]
+        if len(page) < _PAGE:
+            return found
+        after = page[-1].seq
+
+
+def _at(run: str, position: int) -> Transaction[tuple[Row | None, dict[str, bytes], list[int], list[Json]]]:
+    """What a state at a position is made of: the checkpoint before it, and the entries since."""
+    yield from queries.run(run)
+    found = yield from rows.at_position(run, position)
+    kept: dict[str, bytes] = {}
+    sizes: list[int] = []
+    if found is not None:
+        found, kept, sizes = yield from rows.stored(run, found.seq)
+    entries = yield from _entries(run, found.log_upto if found is not None else 0, position)
+    return found, kept, sizes, entries
