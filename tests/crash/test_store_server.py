@@ -68,7 +68,7 @@ async def test_a_restart_in_the_middle_of_work_is_waited_out_with_a_message_and_
             for how in ("fast", "immediate"):
                 await some_more()
                 await asyncio.to_thread(server.stop, how)
-                await asyncio.to_thread(server.start)
+                server.start()
             await some_more()
             going = False
             await asyncio.gather(*callers)
@@ -94,7 +94,7 @@ async def test_a_server_that_stays_away_is_told_in_the_end(server: Server) -> No
     with refused("store_unreachable") as seen:
         await work.run_ls()
     assert "secret" not in seen[0].line()
-    await asyncio.to_thread(server.start)
+    server.start()
     assert await work.run_ls() == []
     await store.close()
 

@@ -72,7 +72,8 @@ class Server:
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with open(self.folder / "server.log", "ab") as log:
             self._process = subprocess.Popen(
-                [*self.become, f"{self.bin}/postgres", "-D", str(self.data), *options],
+                # It goes with the test process, also when that is killed; so start it on the main thread.
+                [*(self.become or ["setpriv"]), "--pdeathsig", "INT", f"{self.bin}/postgres", "-D", str(self.data), *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True,
             )  # fmt: skip
         deadline = time.monotonic() + _DEADLINE_S

@@ -160,6 +160,26 @@ class HandsSuite:
             assert len(await work.artifact_ls()) == 8
             await sound(work)
 
+    async def test_the_same_content_from_many_at_once_is_kept_once_and_whole(self, store_url: str) -> None:
+        parts = [b"a" * 600, b"b" * 400]
+        other = [parts[0] + parts[1][:1], parts[1][1:]]  # the same content, cut elsewhere
+        sha256, data = hashlib.sha256(b"".join(parts)).hexdigest(), base64.b64encode(b"".join(parts)).decode()
+        async with working(store_url) as work, working(store_url) as second:
+            runs = [(await work.begin_run())["run"] for _ in range(4)]
+
+            async def send(which: Work, pieces: list[bytes]) -> None:
+                for n, piece in enumerate(pieces):
+                    await which.artifact_piece(sha256=sha256, piece=n, data=base64.b64encode(piece).decode())
+
+            for _ in range(5):
+                both = zip(runs, (work, second) * 2, strict=True)
+                puts = [which.artifact_put(run=run, name="x", data=data) for run, which in both]
+                await asyncio.gather(*puts, send(work, parts), send(second, other))
+                assert len(await work.artifact_ls()) == 4
+                await sound(second)
+                await asyncio.gather(*(second.artifact_rm(run=run, name="x") for run in runs))
+                await sound(work)
+
     # -- what cannot be kept ---------------------------------------------------------------------------------------
 
     async def test_input_that_cannot_be_kept_is_one_line_and_changes_nothing(self, store_url: str) -> None:

@@ -23,7 +23,8 @@ def check_hash(sha256: object) -> str:
 
 
 def _guard(mode: str) -> Transaction[int]:
-    """Writers share it, a collection has it alone: no name is given to what is just being collected."""
+    """Senders of pieces share it. Whoever names or collects has it alone: no name is given to what is just being
+    collected, and what was verified is what gets the name."""
     rows = yield Query(
         "WITH held AS MATERIALIZED (SELECT name FROM guard WHERE name = 'blobs' {" + mode + "})"
         " SELECT {now} FROM held"
@@ -58,7 +59,7 @@ def put(
         leases.check(held, epoch)
     before = yield Query("SELECT sha256 FROM ref WHERE owner = ? AND name = ?", (run, name))
     replaced = before[0][0] if before and before[0][0] != sha256 else None
-    now = yield from _guard("for_update" if replaced else "for_share")
+    now = yield from _guard("for_update")
     known = yield Query("SELECT size FROM blob WHERE sha256 = ?", (sha256,))
     if known:
         size = int(known[0][0])

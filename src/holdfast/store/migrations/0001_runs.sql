@@ -111,6 +111,6 @@ CREATE TABLE ref (
 ){strict};
 CREATE INDEX ref_sha256 ON ref (sha256);
 
--- Row locks for what has no row of its own: a collection excludes artifact writes, and the other way round.
+-- Row locks for what has no row of its own: naming content, collecting it and sending pieces of it exclude each other.
 CREATE TABLE guard (name TEXT PRIMARY KEY){strict};
 INSERT INTO guard (name) VALUES ('blobs');
