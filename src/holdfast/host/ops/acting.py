@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from ...model import limits
-from ...model.errors import invalid
+from ...model.errors import HoldfastError, invalid
 from ...model.names import refused
 from .. import views
 from ..identity import scope_of
@@ -36,8 +36,12 @@ class Acting(Base):
             piece = data[at : at + limits.INPUT_BYTES_MAX]
             done = await session.link.input(piece, caller.actor, what="send", why=why_of(request))
         if data:
-            hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
-            text = None if hidden else data[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace")
+            text: str | None = data[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace")
+            try:
+                hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
+            except HoldfastError:
+                text = None  # it ended over this input: what it was asking for then cannot be known any more
+            text = None if hidden else text
             self._note("send", session, caller, request, epoch=done.get("epoch"), offset=done.get("end"), text=text,
                        secret=hidden or None)  # fmt: skip
         if request.get("eof"):
