@@ -167,8 +167,9 @@ def test_a_terminal_that_lost_the_controls_says_to_whom_and_types_again_once_the
 def test_a_killed_terminal_keeps_the_controls_for_a_while_and_its_user_gets_them_back(hold: HomeForTests) -> None:
     s = hold.run("cat")
     with AttachedTerminal(hold, "attach", s.id) as terminal:
+        until(lambda: s.status().attached_count == 1)  # until then it is the terminal itself that echoes
         terminal.type(b"mine\r")
-        terminal.shows("mine")
+        until(lambda: s.status().controls.holder is not None)
         epoch = s.status().controls.epoch
         terminal.kill(signal.SIGKILL)
     until(lambda: s.status().attached_count == 0)

@@ -27,14 +27,15 @@ class Acting(Base):
 
     async def op_send(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
-        assert session.link is not None
+        link = session.link
+        assert link is not None
         data = base64.b64decode(str(request.get("data") or ""))
         hidden = bool(request.get("secret")) or await self._silent(session)
-        session.touched_by(caller.operator)
         done: Json = {}
         for at in range(0, len(data), limits.INPUT_BYTES_MAX):
-            piece = data[at : at + limits.INPUT_BYTES_MAX]
-            done = await session.link.input(piece, caller.actor, what="send", why=why_of(request))
+            with session.touching(caller.operator):
+                piece = data[at : at + limits.INPUT_BYTES_MAX]
+                done = await link.input(piece, caller.actor, what="send", why=why_of(request))
         if data:
             text: str | None = data[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace")
             try:
@@ -45,10 +46,10 @@ class Acting(Base):
             self._note("send", session, caller, request, epoch=done.get("epoch"), offset=done.get("end"), text=text,
                        secret=hidden or None)  # fmt: skip
         if request.get("eof"):
-            await session.link.act("end_input", why=why_of(request), **{"as": caller.actor})
+            await link.act("end_input", why=why_of(request), **{"as": caller.actor})
             self._note_unless_kept("end_input", session, caller, request)
         await self.journal.written()
-        return {"session": session.id, "sent": len(data), "offset": session.link.end}
+        return {"session": session.id, "sent": len(data), "offset": done.get("end")}
 
     @staticmethod
     async def _silent(session: Session) -> bool:
