@@ -165,9 +165,9 @@ def test_a_terminal_that_lost_the_controls_says_to_whom_and_types_again_once_the
 
 
 def test_a_killed_terminal_keeps_the_controls_for_a_while_and_its_user_gets_them_back(hold: HomeForTests) -> None:
-    s = hold.run("cat")
+    s = hold.run("sh", "-c", "echo ready; exec cat")
     with AttachedTerminal(hold, "attach", s.id) as terminal:
-        until(lambda: s.status().attached_count == 1)  # until then it is the terminal itself that echoes
+        terminal.shows("ready")  # until then it is the terminal itself that echoes
         terminal.type(b"mine\r")
         until(lambda: s.status().controls.holder is not None)
         epoch = s.status().controls.epoch
@@ -176,6 +176,7 @@ def test_a_killed_terminal_keeps_the_controls_for_a_while_and_its_user_gets_them
     with KeeperLine(Home(str(hold.path)), s.id, name="eve") as eve:
         assert eve.type(b"hers\r")["code"] == "conflict"
         with AttachedTerminal(hold, "attach", s.id) as again:
+            again.shows("ready")
             again.type(b"back\r")
             again.shows("back")
             assert s.status().controls.epoch == epoch
