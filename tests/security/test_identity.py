@@ -199,6 +199,16 @@ def test_a_shell_acts_no_wider_than_those_who_typed_in_it(hold: HomeForTests) ->
     assert hold("stop", "other").code == 0
 
 
+def test_one_who_was_refused_has_had_no_hands_on_it(hold: HomeForTests) -> None:
+    shell = hold.run("bash", name="desk")
+    enrol(hold, "bot", verbs=["view", "type", "exec"], sessions=["desk"])
+    assert hold("take", "desk").code == 0
+    assert hold("send", "desk", "x", HOLDFAST_OPERATOR="bot").code == 5
+    assert hold("exec", "desk", "--", "true", HOLDFAST_OPERATOR="bot").code == 5
+    me = json.loads(shell.exec(f"{INSIDE} operator whoami --json", timeout=60).output)
+    assert me["bound_by"] == []
+
+
 def test_a_persons_shell_may_speak_for_their_agent(hold: HomeForTests) -> None:
     enrol(hold, "bot")
     shell = hold.run("bash")

@@ -120,6 +120,14 @@ def test_a_secret_is_nowhere_in_the_home(hold: HomeForTests) -> None:
     assert SECRET.encode() not in shown
 
 
+def test_input_that_ends_the_program_was_sent_all_the_same(hold: HomeForTests) -> None:
+    for _ in range(5):
+        session = hold.run("head", "-n1")
+        session.send("the last line\n")
+        session.wait(exit=True, timeout=60)
+    assert len(journal(hold, "send")) == 5
+
+
 def test_what_was_acknowledged_survives_the_daemons_death(hold: HomeForTests) -> None:
     hold.run("bash", name="web")
     for n in range(5):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from ..log.reader import LogReader
+from ..model.errors import HoldfastError
 from ..model.home import SessionFolder
 from ..system.files import read_json, write_json
 from ..system.kernel import lock_held
@@ -83,6 +86,19 @@ class Session:
     def touched_by(self, operator: str) -> None:
         if operator != self.manifest["acts_as"] and operator not in self.hands:
             self.remember(hands={"generation": self.manifest["generation"], "operators": [*self.hands, operator]})
+
+    @contextlib.contextmanager
+    def touching(self, operator: str) -> Iterator[None]:
+        """Marked before it types, because the program may act on it at once; not marked where it was refused."""
+        before = self.hands
+        self.touched_by(operator)
+        try:
+            yield
+        except HoldfastError:
+            if operator not in before:
+                left = [o for o in self.hands if o != operator]
+                self.remember(hands={"generation": self.manifest["generation"], "operators": left})
+            raise
 
     @property
     def live(self) -> bool:

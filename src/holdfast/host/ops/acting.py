@@ -33,11 +33,11 @@ class Acting(Approving):
         data = base64.b64decode(str(request.get("data") or ""))
         await self._approve_send(session, data, request, caller)
         hidden = bool(request.get("secret")) or await self._silent(session)
-        session.touched_by(caller.operator)
         done: Json = {}
         for at in range(0, len(data), limits.INPUT_BYTES_MAX):
-            piece = data[at : at + limits.INPUT_BYTES_MAX]
-            done = await link.input(piece, caller.actor, what="send", why=why_of(request))
+            with session.touching(caller.operator):
+                piece = data[at : at + limits.INPUT_BYTES_MAX]
+                done = await link.input(piece, caller.actor, what="send", why=why_of(request))
         if data:
             try:
                 hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
@@ -50,7 +50,7 @@ class Acting(Approving):
             await link.act("end_input", why=why_of(request), **{"as": caller.actor})
             self._note_unless_kept("end_input", session, caller, request)
         await self.journal.written()
-        return {"session": session.id, "sent": len(data), "offset": link.end}
+        return {"session": session.id, "sent": len(data), "offset": done.get("end", link.end)}
 
     @staticmethod
     async def _silent(session: Session) -> bool:
