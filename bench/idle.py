@@ -47,7 +47,7 @@ def measure(quick: bool) -> list[Result]:
                 Target("context switches", switches, 0, "lower", ""),
             ),
             notes=(
-                f"host, zygote, spare and {_SESSIONS} keepers, bash at its prompt; counted by `strace` and by the kernel",
+                f"host, zygote, spare and {_SESSIONS} keepers, bash at its prompt; counted by `strace` and the kernel",
                 *((f"seen: {which}",) if which else ()),
             ),
         )
