@@ -100,6 +100,7 @@ def test_a_backup_under_heavy_output_is_whole_up_to_where_it_was_taken(
 def test_nothing_of_running_processes_is_in_a_backup(hold: HomeForTests, tmp_path: Path) -> None:
     s = hold.run("bash", name="shell", env={"SSH_AUTH_SOCK": "/nowhere/agent"})
     s.wait(input=True, timeout=20)
+    (hold.path / "sessions" / s.id / "exec").mkdir(exist_ok=True)  # it comes with the first command
     os.mkfifo(hold.path / "sessions" / s.id / "exec" / "fifo")
     assert hold("backup", str(tmp_path / "b.tgz")).code == 0
     with tarfile.open(tmp_path / "b.tgz") as tar:
