@@ -8,7 +8,8 @@ from tests.support.home import HomeForTests
 def test_a_program_that_ends_at_once_passes_its_code_and_its_output(hold: HomeForTests) -> None:
     for n in range(20):
         done = hold("run", "--", "sh", "-c", f"echo {n}; exit 5", stdin=b"ignored\n")
-        assert (done.code, done.out.splitlines()[-1:], done.err) == (5, [str(n)], "")
+        assert (done.code, done.err) == (5, "")
+        assert str(n) in done.out.splitlines()  # the terminal may echo what was typed, before it or after
 
 
 def test_a_reader_of_the_output_that_goes_away_ends_the_command(hold: HomeForTests) -> None:

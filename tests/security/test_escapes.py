@@ -48,7 +48,7 @@ def world(hold: HomeForTests, tmp_path: Path) -> Iterator[World]:
     added = hold("operator", "add", "bot", "--kind", "agent", "--grant", "view,start,type,exec", "--session", "*")
     assert added.code == 0, added.err
     me = json.loads(hold("operator", "whoami", "--json").out)["name"]
-    other = hold.run("sleep", "1000", name="other")
+    other = hold.run("sh", "-c", "echo said; exec sleep 1000", name="other")
     with subprocess.Popen(["sleep", "1000"]) as bystander:
         tmux = tmp_path / "tmux.sock"
         try:

@@ -54,6 +54,7 @@ _AWAY = (
     asyncpg.exceptions.TooManyConnectionsError,
     asyncpg.exceptions.PostgresConnectionError,
     asyncpg.exceptions.InterfaceError,
+    asyncpg.exceptions.InternalClientError,  # the line broke while the driver was between two states
     ConnectionError,
     TimeoutError,
     OSError,
@@ -189,8 +190,9 @@ class PostgresStore:
             connection = self._idle.pop() if self._idle else await self._connect()
             try:
                 yield connection
-            except BaseException:
-                if connection.is_closed() or connection.is_in_transaction() or self._closed:
+            except BaseException as e:
+                unsound = isinstance(e, asyncpg.exceptions.InternalClientError)
+                if unsound or connection.is_closed() or connection.is_in_transaction() or self._closed:
                     connection.terminate()
                 else:
                     self._idle.append(connection)
