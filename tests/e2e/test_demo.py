@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.demo import play
-from holdfast.cli.demo.pulse import STEPS
+from holdfast.cli.demo import play, story
 from holdfast.cli.demo.stage import BrokenPromise, Stage
 from tests.support.home import HOLD, HomeForTests, until
 
@@ -33,7 +32,7 @@ def test_the_whole_story_holds_and_leaves_nothing(hold: HomeForTests, tmp_path: 
     done = hold("demo", "--json", timeout=110, TMPDIR=str(tmp_path), HOLDFAST_SESSION="ses_elsewhere")
     told = done.json
     assert (done.code, told["ok"]) == (0, True), told["steps"][-1]
-    assert [s["title"] for s in told["steps"]] == [title for title, _ in STEPS]
+    assert [s["title"] for s in told["steps"]] == [title for title, _ in story()]
     assert list(tmp_path.glob("holdfast-demo-*")) == []
     assert list(hold.path.iterdir()) == [], "the caller's own home is not touched"
 

@@ -1,7 +1,9 @@
 """The acceptance story: each step is really done, in a home of its own, and its promises are checked. Half a minute.
 
 Clients are killed, and the daemon; a build goes on, and nothing of its output is missing; a server's port has an owner;
-a prompt nobody saw is found and answered. Exit 1 and the broken promise, if one is. Nothing is left behind.
+a prompt nobody saw is found and answered. A person takes over from an agent, the record of who did what is proven, and
+a job that is killed in the middle is finished without doing anything twice. Exit 1 and the broken promise, if one is.
+Nothing is left behind.
 """
 
 from __future__ import annotations
@@ -27,9 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from .pulse import STEPS
+    return play(story(), show=not args.json)
 
-    return play(STEPS, show=not args.json)
+
+def story() -> list[Step]:
+    """The whole of it, in the order in which it is told."""
+    from . import hands, pulse, record
+
+    return [*pulse.STEPS, *hands.STEPS, *record.STEPS, *pulse.END]
 
 
 def play(steps: Sequence[Step], *, show: bool) -> int:

@@ -220,5 +220,5 @@ STEPS: list[Step] = [
     ("A server: whose port, and is it alive", serve_on_a_port),
     ("A prompt that nobody saw", find_the_prompt),
     ("Commands in a shell that stays", exec_in_a_shell),
-    ("Stop leaves no process", stop_leaves_nothing),
 ]
+END: list[Step] = [("Stop leaves no process", stop_leaves_nothing)]
