@@ -55,6 +55,7 @@ def test_a_home_comes_back_elsewhere_with_everything_and_says_truthfully_what_is
     done = shell.exec("echo from exec; false")
     running = hold.run("sh", "-c", "echo started; while read x; do echo got $x; done", name="running")
     running.wait(text="started", timeout=20)
+    until(lambda: shell.status().activity.kind == "at_prompt")  # and has printed it
     output = read_all(shell)
 
     saved = hold("backup", str(tmp_path / "b.tgz"), "--json")

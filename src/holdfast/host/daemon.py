@@ -118,7 +118,8 @@ class Daemon:
     async def run(self, ready_fd: int) -> None:
         self._clean_roles()
         registration = kernel.register(self.home.roles)
-        await asyncio.gather(self.zygote.start(), self._know())
+        warming = self.zygote.warm_up()
+        await self._know()
         await self.desk.begin()
         server = Server(listen(self.home.socket), self.operations.handle, self._foreign)
         write_json(self.home.running_file, self.about(), durable=False)
@@ -140,6 +141,7 @@ class Daemon:
         os.unlink(self.home.socket)
         server.close()
         serving.cancel()
+        warming.cancel()
         self.doors.close()
         await self.operations.close_work()
         self.policies.close()

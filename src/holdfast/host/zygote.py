@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import subprocess
@@ -10,6 +11,8 @@ import sys
 
 from ..model.errors import HoldfastError
 from ..model.home import Home
+
+log = logging.getLogger("holdfast.host")
 
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keeper", "__main__.py")
 _READY_S = 10.0  # a loaded machine may take seconds to start an interpreter; a broken one never does
@@ -27,6 +30,17 @@ class Zygote:
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process and self._process.poll() is None else None
+
+    def warm_up(self) -> asyncio.Task[None]:
+        """Start it beside everything else: only a new session has to wait for it."""
+        return asyncio.get_running_loop().create_task(self._warm_up())
+
+    async def _warm_up(self) -> None:
+        async with self._lock:
+            try:
+                await self.start()
+            except HoldfastError as e:
+                log.error("%s; the next session starts another", e.message)
 
     async def start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # a start is one packet
