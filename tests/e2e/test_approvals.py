@@ -197,7 +197,7 @@ def test_text_is_sent_after_the_yes_and_pieces_of_lines_are_asked_about_too(
 ) -> None:
     rule(hold)
     assert bot("send", "sh", "echo nice", "--enter").code == 0
-    shell.wait(text="\nnice", timeout=30)
+    assert shell.wait(text=r"[\r\n]nice\r", timeout=60).event == "text"
     asked = bot.begin("send", "sh", "echo dan")
     item = approval(hold)
     assert (item["text"], item["detail"]["verb"]) == ("echo dan", "send")
@@ -229,13 +229,13 @@ def test_a_channel_to_type_through_is_refused_and_watching_is_not(hold: HomeForT
     mine = shell.open()
     mine.send(b"echo me\r")
     mine.close()
-    shell.wait(text="\nme", timeout=30)
+    assert shell.wait(text=r"[\r\n]me\r", timeout=60).event == "text"
 
 
 def test_a_rule_closes_the_channels_that_were_open_before_it(hold: HomeForTests, bot: Bot, shell: Session) -> None:
     theirs = bot.host.session("sh").open()
     theirs.send(b"echo one\r")
-    shell.wait(text="\none", timeout=30)
+    assert shell.wait(text=r"[\r\n]one\r", timeout=60).event == "text"
     rule(hold)
 
     def closed() -> bool:
