@@ -76,13 +76,17 @@ class Session:
 
     @property
     def hands(self) -> list[str]:
-        """Operators other than the one it acts as who could type into this generation: it acts no wider than they."""
+        """Operators other than the one it acts as who could type into this generation, or who had a hand in what it
+        runs: it acts no wider than they."""
         kept = self.state_file.get("hands") or {}
-        return list(kept.get("operators", [])) if kept.get("generation") == self.manifest["generation"] else []
+        typed = kept.get("operators", []) if kept.get("generation") == self.manifest["generation"] else []
+        return list(dict.fromkeys([*self.manifest.get("bound_by", []), *typed]))
 
-    def touched_by(self, operator: str) -> None:
-        if operator != self.manifest["acts_as"] and operator not in self.hands:
-            self.remember(hands={"generation": self.manifest["generation"], "operators": [*self.hands, operator]})
+    def touched_by(self, *operators: str) -> None:
+        before = self.hands
+        new = [o for o in dict.fromkeys(operators) if o != self.manifest["acts_as"] and o not in before]
+        if new:
+            self.remember(hands={"generation": self.manifest["generation"], "operators": [*before, *new]})
 
     @property
     def live(self) -> bool:

@@ -33,7 +33,7 @@ class Acting(Approving):
         data = base64.b64decode(str(request.get("data") or ""))
         await self._approve_send(session, data, request, caller)
         hidden = bool(request.get("secret")) or await self._silent(session)
-        session.touched_by(caller.operator)
+        session.touched_by(*caller.everyone)
         done: Json = {}
         for at in range(0, len(data), limits.INPUT_BYTES_MAX):
             piece = data[at : at + limits.INPUT_BYTES_MAX]
@@ -86,7 +86,7 @@ class Acting(Approving):
             done = await session.link.act("take", force=True, why=why_of(request), **{"as": caller.actor})
         except HoldfastError as e:
             raise await self._or_request(session, caller, why_of(request), e) from None
-        session.touched_by(caller.operator)
+        session.touched_by(*caller.everyone)
         epoch = done["controls"]["epoch"]
         self._note_unless_kept("take", session, caller, request, epoch=epoch, flushed=done.get("flushed"))
         await self._recorded(session)

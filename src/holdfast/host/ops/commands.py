@@ -32,7 +32,7 @@ class Commands(Approving):
         source = encoded[0] if len(encoded) == 1 else quote(encoded)
         timeout = request.get("timeout")
         await self._approve_exec(session, source, request, caller)
-        session.touched_by(caller.operator)
+        session.touched_by(*caller.everyone)
         command = await self.execs.start(session, source, caller.actor, request.get("exec_id"), why_of(request))
         self._note("exec", session, caller, request, exec_id=command.id, text=command.record["source"],
                    epoch=command.record.get("epoch"), offset=command.record["from"])  # fmt: skip

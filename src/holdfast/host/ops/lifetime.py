@@ -33,7 +33,7 @@ class Lifetime(Approving):
             request = {**request, "acts_as": self._acts_as(str(request["acts_as"]), caller)}
         await self._approve_run(request, caller)
         known = set(self.registry.sessions)
-        session = await self.registry.start(request, caller.actor)
+        session = await self.registry.start(request, caller.actor, caller.bound_by)
         self.policies.watch(session)
         if session.id not in known:
             self._note("start", session, caller, request, command=_words(session), cwd=session.manifest["cwd"],
