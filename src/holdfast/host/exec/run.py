@@ -57,7 +57,9 @@ class Execs:
                 f"{session.name} runs on pipes, it has no shell", "exec needs a terminal session with a shell"
             )
         if exec_id is not None and not _is_exec_id(exec_id):
-            raise invalid(f"{exec_id[:40]!r} is not an exec id", "leave it out and one is made")
+            raise invalid(f"{str(exec_id)[:40]!r} is not an exec id", "leave it out and one is made")
+        if exec_id is not None and (exec_id in self._running or exec_id in self._of(session).all()):
+            raise HoldfastError("conflict", f"{exec_id} was run already", "hold wait --for done=ID waits for it")
         if b"\0" in source:
             raise invalid("a command cannot contain a NUL byte", "put it into a file")
         self._refuse_if_busy(session)
@@ -433,8 +435,8 @@ def _wake(future: asyncio.Future[Any]) -> None:
         future.set_result(None)
 
 
-def _is_exec_id(text: str) -> bool:
-    return text.startswith("exe_") and text[4:].isalnum() and len(text) <= 40  # it becomes a file's name
+def _is_exec_id(text: object) -> bool:
+    return isinstance(text, str) and text.startswith("exe_") and text[4:].isalnum() and len(text) <= 40  # it becomes a file's name
 
 
 def _foreground(sample: Json) -> tuple[str, int]:
