@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ...model import ids, limits
@@ -48,8 +49,10 @@ class Execs:
     # -- starting
 
     async def start(
-        self, session: Session, source: bytes, actor: Json, exec_id: str | None = None, why: str | None = None
-    ) -> Command:
+        self, session: Session, source: bytes, actor: Json, typed: Callable[[Command], None],
+        exec_id: str | None = None, why: str | None = None,
+    ) -> Command:  # fmt: skip
+        """`typed` is told of a command once the shell has it, also when whoever asked has left by then."""
         if not session.live or session.link is None:
             raise HoldfastError("conflict", f"{session.name} is not running", f"hold restart {session.name}")
         if session.kind != "terminal":
@@ -65,7 +68,7 @@ class Execs:
         self._refuse_if_busy(session)
         session.busy_exec = "starting"
         try:
-            return await self._begin(session, source, actor, exec_id or ids.new("exe_"), why)
+            return await self._begin(session, source, actor, typed, exec_id or ids.new("exe_"), why)
         finally:
             if session.busy_exec == "starting":
                 session.busy_exec = None
@@ -79,23 +82,33 @@ class Execs:
             )  # fmt: skip
 
     async def _begin(
-        self, session: Session, source: bytes, actor: Json, exec_id: str, why: str | None
-    ) -> Command:
+        self, session: Session, source: bytes, actor: Json, typed: Callable[[Command], None], exec_id: str,
+        why: str | None,
+    ) -> Command:  # fmt: skip
         """Where the last exec left the shell at its prompt, the keeper itself sees whether it is still there."""
         if session.prompt is not None:
             command = self._prepare(session, session.prompt, source, actor, exec_id)
-            if await self._type(command, actor, session.prompt, why):
+            if await asyncio.shield(self._give(command, actor, session.prompt, why, typed)):
                 return command
             session.prompt = None
-            command.never_ran()
         prompt = await self._at_prompt(session)
         command = self._prepare(session, prompt, source, actor, exec_id)
         if prompt["midline"]:  # somebody is in the middle of a line, a search or a menu
             command.typed = abandon(prompt["shell"]) + command.typed
             command.abandoned = True
-        await self._type(command, actor, None, why)
+        await asyncio.shield(self._give(command, actor, None, why, typed))
         session.prompt = prompt
         return command
+
+    async def _give(
+        self, command: Command, actor: Json, prompt: Json | None, why: str | None, typed: Callable[[Command], None]
+    ) -> bool:
+        """Type it and watch it, or know that it never ran: nothing in between, whoever leaves meanwhile."""
+        if not await self._type(command, actor, prompt, why):
+            command.never_ran()
+            return False
+        typed(command)
+        return True
 
     async def _at_prompt(self, session: Session) -> Json:
         """Wait until a shell reads the terminal; which shell it is, its pid, and what there is to know it again by."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import signal
 import time
@@ -35,17 +36,23 @@ class Acting(Approving):
         hidden = bool(request.get("secret")) or await self._silent(session)
         session.touched_by(*caller.everyone)
         done: Json = {}
-        for at in range(0, len(data), limits.INPUT_BYTES_MAX):
-            piece = data[at : at + limits.INPUT_BYTES_MAX]
-            done = await link.input(piece, caller.actor, what="send", why=why_of(request))
-        if data:
+        text: str | None = None
+        try:
+            for at in range(0, len(data), limits.INPUT_BYTES_MAX):
+                piece = data[at : at + limits.INPUT_BYTES_MAX]
+                done = await link.input(piece, caller.actor, what="send", why=why_of(request))
             try:
                 hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
             except HoldfastError:
                 hidden = True  # it ended meanwhile, and what it asked for cannot be known any more
             text = None if hidden else data[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace")
-            self._note("send", session, caller, request, epoch=done.get("epoch"), offset=done.get("end"), text=text,
-                       secret=hidden or None)  # fmt: skip
+        except asyncio.CancelledError:  # who leaves without waiting leaves an entry all the same
+            done = done or {"end": link.end}
+            raise
+        finally:
+            if data and done:
+                self._note("send", session, caller, request, epoch=done.get("epoch"), offset=done.get("end"), text=text,
+                           secret=hidden or None)  # fmt: skip
         if request.get("eof"):
             await link.act("end_input", why=why_of(request), **{"as": caller.actor})
             self._note_unless_kept("end_input", session, caller, request)
