@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -330,3 +331,31 @@ def test_who_answered_is_in_the_journal(hold: HomeForTests, bot: Bot, shell: Ses
     entries = [e for e in json.loads(hold("timeline", "--json").out) if e.get("ask") == item["id"]]
     assert [(e["kind"], e["operator_kind"]) for e in entries] == [("ask", "agent"), ("deny", "human")]
     assert entries[1]["why"] == "not today"
+
+
+def test_one_yes_is_for_one_run_however_often_the_request_is_sent(
+    hold: HomeForTests, bot: Bot, shell: Session, tmp_path: Path
+) -> None:
+    rule(hold)
+    seen = tmp_path / "seen"
+    wanted = {"command": ["sh", "-c", f"echo danger >> {seen}"], "cwd": str(tmp_path), "env": hold.env, "name": "job",
+              "request": "req_once", "size": [80, 24]}  # fmt: skip
+    asked: dict[str, dict[str, Any]] = {
+        "exec": {"session": "sh", "words": [f"echo danger >> {seen}"], "exec_id": "exe_once"}, "run": wanted,
+    }  # fmt: skip
+    for count, (op, request) in enumerate(asked.items(), 1):
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(bot.host.call, op, **request)
+            hold.host.answer(approval(hold)["id"], approve=True)
+            running.result(60)
+        until(lambda want=count: seen.exists() and seen.read_text() == "danger\n" * want, 30)
+    job = hold.host.session("job")
+    job.wait(exit=True, timeout=60)
+    until(lambda: job.status().state == "exited", 30)
+    bot.host.call("run", **wanted)  # it is there: nothing is started
+    job.remove()
+    for op, request in asked.items():
+        with pytest.raises(HoldfastError) as e:
+            bot.host.call(op, **request)
+        assert e.value.code == "conflict", op
+    assert seen.read_text() == "danger\n" * 2

@@ -36,7 +36,7 @@ class KeeperLine:
         self._decoder, self._frames, self._seq = frames.Decoder(), list[tuple[int, bytes]](), 0
         self.events: list[dict[str, Any]] = []
         who = {"operator": "op_test", "kind": "human", "name": "test", "role": "operator", "via": "test"}
-        rights = ["view", "type", "resize", "signal", "stop"]
+        rights = ["view", "type", "resize", "signal", "stop", "request_control"]
         try:
             said = {"v": 1, "token": token, "rights": rights, **who, **hello}
             self.sock.sendall(frames.message(frames.HELLO, said))

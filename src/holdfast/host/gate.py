@@ -2,6 +2,7 @@
 
 What was shown is what runs: the request waits here, whole, and goes on with the very bytes that were looked at. The
 same request sent again (a host died in between) finds its item and its answer, as long as it still asks for the same.
+A yes is used once: it is marked before what it allows begins.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class Gate:
             raise
         if item["state"] != "answered":
             raise refused(item)
+        if not await self._inbox.spend(item["id"]):  # before its effect: a yes that is used is not used again
+            raise HoldfastError("conflict", f"what {item['id']} allowed was begun already", "make a new request")
         return item
 
     def _rule(self, verb: str, actor: Json, name: str, command: bytes) -> approvals.Rule | None:

@@ -47,6 +47,11 @@ class Caller:
         return str(self.actor["operator"])
 
     @property
+    def everyone(self) -> tuple[str, ...]:
+        """Whoever may be behind this request: what it touches is in all their hands."""
+        return (self.operator, *self.bound_by)
+
+    @property
     def kind(self) -> str:
         return str(self.actor["kind"])
 
@@ -60,7 +65,7 @@ class Caller:
 
     def may_in(self, verb: str, scope: Scope | None) -> bool:
         now = time.time()
-        return all(self.operators.allows(who, verb, scope, now) for who in (self.operator, *self.bound_by))
+        return all(self.operators.allows(who, verb, scope, now) for who in self.everyone)
 
     def require(self, verb: str, session: Session | None) -> None:
         """Raise unless it may; whoever serves the request journals the refusal."""

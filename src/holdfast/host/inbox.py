@@ -159,6 +159,19 @@ class Inbox:
         self._on_change(ended)
         return ended
 
+    async def spend(self, ask: str) -> bool:
+        """Use a yes, durably; false where it was used before. One yes is for one run, however often it is asked."""
+
+        def write(db: sqlite3.Connection) -> bool:
+            row = db.execute("SELECT body FROM asks WHERE id = ?", (ask,)).fetchone()
+            item = json.loads(row[0]) if row else {"spent": True}
+            if item.get("spent"):
+                return False
+            db.execute("UPDATE asks SET body = ? WHERE id = ?", (json.dumps({**item, "spent": True}), ask))
+            return True
+
+        return await self._ledger.write(write)
+
     async def vanish(self, matches: Callable[[Json], bool]) -> None:
         """Whatever matches is no longer wanted."""
         for item in self.open_items():
@@ -238,7 +251,7 @@ def _read_open(db: sqlite3.Connection) -> tuple[list[str], int]:
 
 def view(item: Json, name: str | None) -> Json:
     """An item as clients see it; the session's name is the present one."""
-    shown = {k: v for k, v in item.items() if k not in ("request", "answer_request", "input_at")}
+    shown = {k: v for k, v in item.items() if k not in ("request", "answer_request", "input_at", "spent")}
     shown["session_name"] = name or item["session_name"]
     for key in ("created_at", "expires_at", "answered_at"):
         shown[key] = rfc3339(item[key])

@@ -146,8 +146,9 @@ class Registry:
 
     # -- starting --------------------------------------------------------------------------------------------
 
-    async def start(self, request: Json, actor: Json) -> Session:
-        """Start what is asked for, once per request id however often it is asked."""
+    async def start(self, request: Json, actor: Json, bound_by: tuple[str, ...] = ()) -> Session:
+        """Start what is asked for, once per request id however often it is asked. What is started from a session that
+        others had their hands on is theirs as well, in every generation."""
         wanted = str(request.get("request") or ids.new("req_"))
         for session in self.sessions.values():
             if session.manifest.get("request") == wanted:
@@ -158,13 +159,13 @@ class Registry:
         running = self._by_request.get(key)
         if running is None:
             running = asyncio.get_running_loop().create_task(
-                self._start({**request, "request": wanted}, actor)
+                self._start({**request, "request": wanted}, actor, bound_by)
             )
             self._by_request[key] = running
             running.add_done_callback(lambda _: self._by_request.pop(key, None))
         return await asyncio.shield(running)
 
-    async def _start(self, request: Json, actor: Json) -> Session:
+    async def _start(self, request: Json, actor: Json, bound_by: tuple[str, ...]) -> Session:
         if sum(s.live for s in self.sessions.values()) >= limits.SESSIONS_MAX:
             raise HoldfastError(
                 "conflict", f"this host holds {limits.SESSIONS_MAX} live sessions", "stop some first"
@@ -176,6 +177,7 @@ class Registry:
         )
         view = isolate.view_of(request, str(manifest["cwd"]), self.home)
         manifest["isolation"] = view.as_dict() if view else None
+        manifest["bound_by"] = list(bound_by)
         self._claim_name(str(manifest["name"]))
         os.mkdir(folder.path, 0o700)
         follow_links(folder.links, request.get("env") or {})

@@ -23,6 +23,7 @@ Handler = Callable[[Json, "Peer"], Awaitable["Reply"]]
 log = logging.getLogger("holdfast.host")
 
 _RECV_BYTES = 65536
+_AHEAD_MAX = 4  # requests kept behind the one under way: the protocol is one at a time, a little haste is borne
 
 
 class Reply:
@@ -110,6 +111,8 @@ class Server:
         except (OSError, requests.TooLarge, ValueError) as e:
             if isinstance(e, requests.TooLarge):
                 await self._refuse(sock, HoldfastError("invalid", str(e), "send less"))
+            elif isinstance(e, ValueError):
+                await self._refuse(sock, HoldfastError("invalid", "that is not a request", "see docs/protocol.md"))
         finally:
             sock.close()
             self._leave()
@@ -122,26 +125,31 @@ class Server:
         loop = asyncio.get_running_loop()
         decoder = requests.Decoder()
         waiting: list[Json] = []
-        while True:
-            while not waiting:
-                data = await loop.sock_recv(sock, _RECV_BYTES)
-                if not data:
-                    return
-                waiting += decoder.feed(data)
-            work = loop.create_task(self._answer(waiting.pop(0), peer))
-            # A client that goes away ends its own request: a wait for nobody is not kept up.
-            while not work.done():
-                more = loop.create_task(loop.sock_recv(sock, _RECV_BYTES))
-                await asyncio.wait({work, more}, return_when=asyncio.FIRST_COMPLETED)
-                if not more.done():
-                    more.cancel()
-                    break
-                data = b"" if more.exception() else more.result()
-                if not data:
-                    work.cancel()
-                    return
-                waiting += decoder.feed(data)
-            await self._send(sock, await work)
+        work: asyncio.Task[Reply] | None = None
+        reading: asyncio.Task[bytes] | None = None  # kept from one request to the next: what it has read is not lost
+        try:
+            while True:
+                if work is None and waiting:
+                    work = loop.create_task(self._answer(waiting.pop(0), peer))
+                reading = reading or loop.create_task(loop.sock_recv(sock, _RECV_BYTES))
+                await asyncio.wait({work, reading} if work else {reading}, return_when=asyncio.FIRST_COMPLETED)
+                if reading.done():
+                    data, reading = reading.result(), None
+                    if not data:
+                        return
+                    waiting += decoder.feed(data)
+                    if len(waiting) > _AHEAD_MAX:
+                        raise requests.TooLarge("more requests at once than are kept")
+                if work is not None and work.done():
+                    reply, work = work.result(), None
+                    await self._send(sock, reply)
+        finally:
+            # A client that goes away, or talks nonsense, ends its own request: a wait for nobody is not kept up.
+            if reading is not None:
+                reading.cancel()
+            if work is not None:
+                work.add_done_callback(_forget)
+                work.cancel()
 
     async def _answer(self, request: Json, peer: Peer) -> Reply:
         try:
@@ -183,3 +191,9 @@ class Server:
         self._sock.close()
         for task in self._tasks:
             task.cancel()
+
+
+def _forget(work: asyncio.Task[Reply]) -> None:
+    """Nobody takes this answer any more: its descriptor is not kept either."""
+    if not work.cancelled() and work.result().fd >= 0:
+        os.close(work.result().fd)

@@ -79,24 +79,29 @@ class Session:
 
     @property
     def hands(self) -> list[str]:
-        """Operators other than the one it acts as who could type into this generation: it acts no wider than they."""
+        """Operators other than the one it acts as who could type into this generation, or who had a hand in what it
+        runs: it acts no wider than they."""
         kept = self.state_file.get("hands") or {}
-        return list(kept.get("operators", [])) if kept.get("generation") == self.manifest["generation"] else []
+        typed = kept.get("operators", []) if kept.get("generation") == self.manifest["generation"] else []
+        return list(dict.fromkeys([*self.manifest.get("bound_by", []), *typed]))
 
-    def touched_by(self, operator: str) -> None:
-        if operator != self.manifest["acts_as"] and operator not in self.hands:
-            self.remember(hands={"generation": self.manifest["generation"], "operators": [*self.hands, operator]})
+    def touched_by(self, *operators: str) -> None:
+        before = self.hands
+        new = [o for o in dict.fromkeys(operators) if o != self.manifest["acts_as"] and o not in before]
+        if new:
+            self.remember(hands={"generation": self.manifest["generation"], "operators": [*before, *new]})
 
     @contextlib.contextmanager
-    def touching(self, operator: str) -> Iterator[None]:
+    def touching(self, *operators: str) -> Iterator[None]:
         """Marked before it types, because the program may act on it at once; not marked where it was refused."""
         before = self.hands
-        self.touched_by(operator)
+        self.touched_by(*operators)
         try:
             yield
         except HoldfastError:
-            if operator not in before:
-                left = [o for o in self.hands if o != operator]
+            new = {o for o in operators if o not in before}
+            if new:
+                left = [o for o in self.hands if o not in new]
                 self.remember(hands={"generation": self.manifest["generation"], "operators": left})
             raise
 

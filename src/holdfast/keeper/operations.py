@@ -232,7 +232,7 @@ def _stop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json
 
 def _take(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     hold = channel.key if channel.attach else TAKEN
-    force, why = request.get("force") is True, asked.text(request, "why")
+    force, why = request.get("force") is True and acts.may(channel, "request_control"), asked.text(request, "why")
     flushed = holding.have(keeper, actor, hold, lasting(actor), force=force, why=why)
     channel.barred = 0  # it asks knowing how things stand
     if channel.size and channel.attach:
@@ -253,8 +253,21 @@ def _release(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> J
 
 def _hand(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     to, epoch = asked.actor(request.get("to")), asked.whole(request, "epoch")
+    keeper.controls.check(actor, epoch)
+    to = _receiver(keeper, channel, to)
     flushed = holding.hand(keeper, actor, to, asked.text(request, "note"), asked.text(request, "why"), epoch)
     return {"controls": keeper.controls.as_dict(), "flushed": flushed}
+
+
+def _receiver(keeper: Keeper, channel: Channel, to: Actor) -> Actor:
+    """Who somebody is, and that it may type, is the host's word, never a client's: on a channel one hands to another
+    channel's operator, as the host introduced it."""
+    if channel.host:
+        return to
+    for other in keeper.channels.values():
+        if other.actor is not None and other.actor.operator == to.operator and not other.host and acts.may(other, "type"):
+            return other.actor
+    raise Refused("not_allowed", f"{to.name or to.operator} is not here to take them", "hold hand SESSION OPERATOR")
 
 
 def _seen(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:

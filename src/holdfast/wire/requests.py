@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 from ..model.limits import REQUEST_BYTES_MAX
 
@@ -28,6 +29,24 @@ def encode(value: object) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
+def _finite(text: str) -> float:
+    """A time that is no time (NaN, 1e999) would upset whoever sorts by it."""
+    value = float(text)
+    if not -sys.float_info.max <= value <= sys.float_info.max:
+        raise ValueError(text)
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+
+
+def _parsed(data: bytes) -> object:
+    try:
+        return _DECODER.decode(data.decode())
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
 class Decoder:
     """Messages out of a byte stream."""
 
@@ -45,7 +64,7 @@ class Decoder:
                 raise TooLarge(f"a message of {size} bytes; at most {REQUEST_BYTES_MAX}")
             if len(self._buffer) < 4 + size:
                 break
-            value = json.loads(bytes(self._buffer[4 : 4 + size]))
+            value = _parsed(bytes(self._buffer[4 : 4 + size]))
             del self._buffer[: 4 + size]
             if not isinstance(value, dict):
                 raise ValueError("not an object")

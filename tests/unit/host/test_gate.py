@@ -88,10 +88,22 @@ async def test_an_asker_that_leaves_takes_its_item_along_unless_the_host_itself_
 async def test_the_same_request_gets_its_answer_and_another_command_does_not(place: Place) -> None:
     waiting = asyncio.create_task(place.gate.approve("exec", BOT, "deploy", b"git push", request="exec:1"))
     await place.inbox.end((await place.asked())["id"], "approve", by=ADA)
-    await waiting
-    assert await place.gate.approve("exec", BOT, "deploy", b"git push", request="exec:1")
+    assert await waiting
     with pytest.raises(HoldfastError) as e:
         await place.gate.approve("exec", BOT, "deploy", b"git push --force", request="exec:1")
+    assert e.value.code == "conflict"
+
+
+async def test_a_yes_given_while_no_host_ran_is_found_and_used_once(place: Place) -> None:
+    waiting = asyncio.create_task(place.gate.approve("exec", BOT, "deploy", b"git push", request="exec:1"))
+    item = await place.asked()
+    place.stopping = True
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    await place.inbox.end(item["id"], "approve", by=ADA)
+    assert await place.gate.approve("exec", BOT, "deploy", b"git push", request="exec:1")
+    with pytest.raises(HoldfastError) as e:
+        await place.gate.approve("exec", BOT, "deploy", b"git push", request="exec:1")
     assert e.value.code == "conflict"
 
 

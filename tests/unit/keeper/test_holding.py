@@ -401,3 +401,22 @@ def test_epochs_never_go_back_when_the_keeper_is_killed(tmp_path: Path) -> None:
                 highest = taken
                 cat.host.act("release", **{"as": HUMAN})
             cat.kill()
+
+
+def test_nobody_hands_the_controls_to_one_whom_the_host_did_not_introduce(cat: OwnKeeper) -> None:
+    """An agent cannot make up a person: neither one who is not there, nor one of another kind than the host said."""
+    with cat.line(AGENT) as bot, cat.line(OTHER, rights=["view"]), cat.line({**AGENT, "operator": "op_b"}) as second:
+        bot.type(b"x")
+        for made_up in ({"operator": "op_nobody", "kind": "human", "name": "ada"}, OTHER):
+            assert bot.act("hand", to=made_up)["error"]["code"] == "not_allowed"
+        handed = bot.act("hand", to={"operator": "op_b", "kind": "human", "name": "ada"})["ok"]
+        assert (handed["controls"]["kind"], handed["controls"]["name"]) == (AGENT["kind"], AGENT["name"])
+        assert second.type(b"y") == {}
+
+
+def test_a_channel_without_the_right_to_ask_for_the_controls_takes_only_free_ones(cat: OwnKeeper) -> None:
+    with cat.line(AGENT) as bot, cat.line(rights=["view", "type"]) as typist:
+        bot.type(b"x")
+        assert typist.act("take", force=True)["error"]["code"] == "conflict"
+        bot.act("release")
+        assert typist.act("take", force=True)["ok"]["controls"]["holder"] == HUMAN["operator"]

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ...model import ids, limits
@@ -48,8 +49,10 @@ class Execs:
     # -- starting
 
     async def start(
-        self, session: Session, source: bytes, actor: Json, exec_id: str | None = None, why: str | None = None
-    ) -> Command:
+        self, session: Session, source: bytes, actor: Json, typed: Callable[[Command], None],
+        exec_id: str | None = None, why: str | None = None,
+    ) -> Command:  # fmt: skip
+        """`typed` is told of a command once the shell has it, also when whoever asked has left by then."""
         if not session.live or session.link is None:
             raise HoldfastError("conflict", f"{session.name} is not running", f"hold restart {session.name}")
         if session.kind != "terminal":
@@ -57,13 +60,15 @@ class Execs:
                 f"{session.name} runs on pipes, it has no shell", "exec needs a terminal session with a shell"
             )
         if exec_id is not None and not _is_exec_id(exec_id):
-            raise invalid(f"{exec_id[:40]!r} is not an exec id", "leave it out and one is made")
+            raise invalid(f"{str(exec_id)[:40]!r} is not an exec id", "leave it out and one is made")
+        if exec_id is not None and (exec_id in self._running or exec_id in self._of(session).all()):
+            raise HoldfastError("conflict", f"{exec_id} was run already", "hold wait --for done=ID waits for it")
         if b"\0" in source:
             raise invalid("a command cannot contain a NUL byte", "put it into a file")
         self._refuse_if_busy(session)
         session.busy_exec = "starting"
         try:
-            return await self._begin(session, source, actor, exec_id or ids.new("exe_"), why)
+            return await self._begin(session, source, actor, typed, exec_id or ids.new("exe_"), why)
         finally:
             if session.busy_exec == "starting":
                 session.busy_exec = None
@@ -77,23 +82,33 @@ class Execs:
             )  # fmt: skip
 
     async def _begin(
-        self, session: Session, source: bytes, actor: Json, exec_id: str, why: str | None
-    ) -> Command:
+        self, session: Session, source: bytes, actor: Json, typed: Callable[[Command], None], exec_id: str,
+        why: str | None,
+    ) -> Command:  # fmt: skip
         """Where the last exec left the shell at its prompt, the keeper itself sees whether it is still there."""
         if session.prompt is not None:
             command = self._prepare(session, session.prompt, source, actor, exec_id)
-            if await self._type(command, actor, session.prompt, why):
+            if await asyncio.shield(self._give(command, actor, session.prompt, why, typed)):
                 return command
             session.prompt = None
-            command.never_ran()
         prompt = await self._at_prompt(session)
         command = self._prepare(session, prompt, source, actor, exec_id)
         if prompt["midline"]:  # somebody is in the middle of a line, a search or a menu
             command.typed = abandon(prompt["shell"]) + command.typed
             command.abandoned = True
-        await self._type(command, actor, None, why)
+        await asyncio.shield(self._give(command, actor, None, why, typed))
         session.prompt = prompt
         return command
+
+    async def _give(
+        self, command: Command, actor: Json, prompt: Json | None, why: str | None, typed: Callable[[Command], None]
+    ) -> bool:
+        """Type it and watch it, or know that it never ran: nothing in between, whoever leaves meanwhile."""
+        if not await self._type(command, actor, prompt, why):
+            command.never_ran()
+            return False
+        typed(command)
+        return True
 
     async def _at_prompt(self, session: Session) -> Json:
         """Wait until a shell reads the terminal; which shell it is, its pid, and what there is to know it again by."""
@@ -433,8 +448,8 @@ def _wake(future: asyncio.Future[Any]) -> None:
         future.set_result(None)
 
 
-def _is_exec_id(text: str) -> bool:
-    return text.startswith("exe_") and text[4:].isalnum() and len(text) <= 40  # it becomes a file's name
+def _is_exec_id(text: object) -> bool:
+    return isinstance(text, str) and text.startswith("exe_") and text[4:].isalnum() and len(text) <= 40  # it becomes a file's name
 
 
 def _foreground(sample: Json) -> tuple[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import signal
 import time
@@ -34,18 +35,24 @@ class Acting(Approving):
         await self._approve_send(session, data, request, caller)
         hidden = bool(request.get("secret")) or await self._silent(session)
         done: Json = {}
-        for at in range(0, len(data), limits.INPUT_BYTES_MAX):
-            with session.touching(caller.operator):
-                piece = data[at : at + limits.INPUT_BYTES_MAX]
-                done = await link.input(piece, caller.actor, what="send", why=why_of(request))
-        if data:
+        text: str | None = None
+        try:
+            for at in range(0, len(data), limits.INPUT_BYTES_MAX):
+                with session.touching(*caller.everyone):
+                    piece = data[at : at + limits.INPUT_BYTES_MAX]
+                    done = await link.input(piece, caller.actor, what="send", why=why_of(request))
             try:
                 hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
             except HoldfastError:
                 hidden = True  # it ended meanwhile, and what it asked for cannot be known any more
             text = None if hidden else data[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace")
-            self._note("send", session, caller, request, epoch=done.get("epoch"), offset=done.get("end"), text=text,
-                       secret=hidden or None)  # fmt: skip
+        except asyncio.CancelledError:  # who leaves without waiting leaves an entry all the same
+            done = done or {"end": link.end}
+            raise
+        finally:
+            if data and done:
+                self._note("send", session, caller, request, epoch=done.get("epoch"), offset=done.get("end"), text=text,
+                           secret=hidden or None)  # fmt: skip
         if request.get("eof"):
             await link.act("end_input", why=why_of(request), **{"as": caller.actor})
             self._note_unless_kept("end_input", session, caller, request)
@@ -86,7 +93,7 @@ class Acting(Approving):
             done = await session.link.act("take", force=True, why=why_of(request), **{"as": caller.actor})
         except HoldfastError as e:
             raise await self._or_request(session, caller, why_of(request), e) from None
-        session.touched_by(caller.operator)
+        session.touched_by(*caller.everyone)
         epoch = done["controls"]["epoch"]
         self._note_unless_kept("take", session, caller, request, epoch=epoch, flushed=done.get("flushed"))
         await self._recorded(session)

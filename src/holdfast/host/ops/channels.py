@@ -58,8 +58,8 @@ class Channels(Approving):
         rights, grants, until = caller.rights(session)
         if request.get("read_only"):
             rights = ["view"]
-        elif "type" in rights and caller.kind != "human":
-            session.touched_by(caller.operator)  # before it can: nobody sees what is typed on a channel
+        elif "type" in rights:  # before it can: nobody sees what is typed on a channel
+            session.touched_by(*(caller.everyone if caller.kind != "human" else caller.bound_by))
         sock = dial(session.folder.keeper_socket)
         hello = {
             "v": frames.VERSION, "token": session.manifest["token"], "role": "operator", **caller.actor,

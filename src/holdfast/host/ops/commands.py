@@ -8,6 +8,7 @@ from typing import Any
 
 from ...model import limits
 from ...model.errors import invalid
+from ..exec.command import Command
 from ..exec.quoting import quote
 from ..session import Session
 from .approving import Approving
@@ -32,10 +33,15 @@ class Commands(Approving):
         source = encoded[0] if len(encoded) == 1 else quote(encoded)
         timeout = request.get("timeout")
         await self._approve_exec(session, source, request, caller)
-        with session.touching(caller.operator):
-            command = await self.execs.start(session, source, caller.actor, request.get("exec_id"), why_of(request))
-        self._note("exec", session, caller, request, exec_id=command.id, text=command.record["source"],
-                   epoch=command.record.get("epoch"), offset=command.record["from"])  # fmt: skip
+
+        def typed(command: Command) -> None:
+            self._note("exec", session, caller, request, exec_id=command.id, text=command.record["source"],
+                       epoch=command.record.get("epoch"), offset=command.record["from"])  # fmt: skip
+
+        with session.touching(*caller.everyone):
+            command = await self.execs.start(
+                session, source, caller.actor, typed, request.get("exec_id"), why_of(request)
+            )
         if request.get("start_only"):
             while command.record["start"] is None and command.running:
                 await command.changed.wait()

@@ -160,7 +160,7 @@ class Asking(Acting):
         check_line(data)
         session = await self._live({"session": item["session"]}, caller)
         self.desk.gate.check_typing(self._ruled(caller), session.name)
-        session.touched_by(caller.operator)
+        session.touched_by(*caller.everyone)
 
         async def effect(open_item: Json) -> None:
             sample, activity = await views.observe(session, self.screens)

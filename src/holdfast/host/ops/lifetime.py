@@ -32,16 +32,20 @@ class Lifetime(Approving):
         if request.get("acts_as"):
             request = {**request, "acts_as": self._acts_as(str(request["acts_as"]), caller)}
         await self._approve_run(request, caller)
-        known = set(self.registry.sessions)
-        session = await self.registry.start(request, caller.actor)
-        self.policies.watch(session)
-        if session.id not in known:
-            self._note("start", session, caller, request, command=_words(session), cwd=session.manifest["cwd"],
-                       acts_as=session.manifest["acts_as"])  # fmt: skip
+        session = await asyncio.shield(self._start(request, caller))  # who leaves meanwhile leaves an entry all the same
         brief = {"id": session.id, "name": session.name}
         answer = brief if request.get("brief") else await self._view(session, full=True)
         await self.journal.written()  # its commit ran while the session was looked at
         return answer
+
+    async def _start(self, request: Json, caller: Caller) -> Session:
+        known = set(self.registry.sessions)
+        session = await self.registry.start(request, caller.actor, caller.bound_by)
+        self.policies.watch(session)
+        if session.id not in known:
+            self._note("start", session, caller, request, command=_words(session), cwd=session.manifest["cwd"],
+                       acts_as=session.manifest["acts_as"])  # fmt: skip
+        return session
 
     def _acts_as(self, wanted: str, caller: Caller) -> str:
         """The operator a new session acts as: the caller, or one whose rights the caller may give away."""
@@ -126,12 +130,15 @@ class Lifetime(Approving):
             await self._stop(session, caller, _grace(request), why_of(request))
         elif session.state == "lost":
             await self._stop_survivors(session, limits.STOP_GRACE_S)
+        await asyncio.shield(self._start_again(session, caller, request))
+        await self.journal.written()
+        return await self._view(session, full=False)
+
+    async def _start_again(self, session: Session, caller: Caller, request: Json) -> None:
         await self.registry.restart(session, caller.actor)
         session.remember(failures=0)
         self.policies.watch(session)
         self._note("restart", session, caller, request, command=_words(session))
-        await self.journal.written()
-        return await self._view(session, full=False)
 
     async def op_rm(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)

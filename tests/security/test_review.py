@@ -1,0 +1,71 @@
+"""Ways around the rules that were tried: each is closed, and stays closed."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from holdfast.wire import requests
+from tests.support.home import HomeForTests, read_all, until
+from tests.support.operators import INSIDE, acting_as, enrol, journal
+
+
+def test_what_is_started_or_typed_from_a_shell_that_an_agent_had_its_hands_on_is_in_its_hands_too(
+    hold: HomeForTests,
+) -> None:
+    """An agent types `hold` into a person's shell: neither a new session, its restart nor a second shell is a person."""
+    for name in ("web-1", "web-2"):
+        hold.run("bash", "--norc", name=name).wait(input=True, timeout=60)
+    enrol(hold, "bot", verbs=["view", "start", "type", "exec", "request_control"], sessions=["web-*"])
+    with acting_as(hold, "bot") as bot:
+        shell = bot.session("web-1")
+        asks = "operator whoami --json"
+        shell.exec(f"{INSIDE} run -d --name web-3 -- {INSIDE} {asks}", timeout=60)
+        shell.exec(f"{INSIDE} send web-2 --enter '{INSIDE} {asks}'", timeout=60)
+    started = hold.host.session("web-3")
+    started.wait(exit=True, timeout=60)
+    assert '"bound_by":["bot"]' in _said(started)
+    hold("restart", "web-3")
+    until(lambda: _said(started).count('"bound_by":["bot"]') == 2, 60)
+    until(lambda: '"bound_by":["bot"]' in _said(hold.host.session("web-2")), 60)
+
+
+def _said(session: Any) -> str:
+    return "".join(read_all(session).decode(errors="replace").split())
+
+
+def test_who_leaves_without_waiting_for_the_answer_is_in_the_journal_all_the_same(hold: HomeForTests, tmp_path: Path) -> None:
+    """A request whose client is gone at once: what it did has its entry, and the controls are free again."""
+    shell = hold.run("bash", "--norc", name="sh")
+    shell.wait(input=True, timeout=60)
+    run = {"command": ["sleep", "600"], "name": "left", "env": hold.env, "cwd": str(tmp_path), "size": [80, 24]}
+    for n in range(12):
+        _ask_and_leave(hold, n, {"op": "exec", "session": "sh", "words": [f"echo {n} >> {tmp_path}/said"]})
+    until(lambda: hold("exec", "sh", "--", "true").code == 0, 60)  # none of them is under way any more
+    ran = (tmp_path / "said").read_text().split()
+    noted = [e["text"] for e in journal(hold, "exec") if "said" in e["text"]]
+    assert [f"echo {n} >> {tmp_path}/said" for n in ran] == noted
+    until(lambda: hold.host.session("sh").status().controls.holder is None, 60)
+    _ask_and_leave(hold, 0, {"op": "run", **run})
+    until(lambda: [s for s in hold.host.sessions() if s.name == "left"], 60)
+    until(lambda: [e for e in journal(hold, "start") if e["session_name"] == "left"], 60)
+    hold.host.session("left").stop(0)
+    _ask_and_leave(hold, 0, {"op": "restart", "session": "left"})
+    until(lambda: hold.host.session("left").status().generation == 2, 60)
+    until(lambda: journal(hold, "restart"), 60)
+    assert hold.host.session("left").status().state == "live"
+    cat = hold.run("cat", pipes=True, name="cat")
+    _ask_and_leave(hold, 0, {"op": "send", "session": "cat", "data": "aGVsbG8="})
+    until(lambda: read_all(cat) == b"hello", 60)
+    until(lambda: journal(hold, "send"), 60)
+
+
+def _ask_and_leave(hold: HomeForTests, pause_ms: int, request: dict[str, Any]) -> None:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(f"{hold.path}/host.sock")
+        sock.sendall(requests.encode({"op": "ping"}))  # it is known who asks: what follows is begun at once
+        sock.recv(65536)
+        sock.sendall(requests.encode(request))
+        time.sleep(pause_ms / 1000)  # leaves at another moment each time
