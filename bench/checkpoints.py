@@ -22,17 +22,17 @@ _WARM_UP = 3
 def measure(quick: bool) -> list[Result]:
     turns = 60 if quick else 400
     with tempfile.TemporaryDirectory(prefix="hf-bench-") as folder:
-        run = _result("a run's checkpoint", turns, *asyncio.run(_runs(f"{folder}/run.db", turns)))
-        graph = _result("LangGraph with HoldfastSaver, one `put`", turns, *_graph(f"{folder}/graph.db", turns))
+        run = _result(KEY, "a run's checkpoint", turns, *asyncio.run(_runs(f"{folder}/run.db", turns)))
+        graph = _result(f"{KEY}-langgraph", "LangGraph with HoldfastSaver, one `put`", turns, *_graph(f"{folder}/graph.db", turns))
     return [run, graph]
 
 
-def _result(what: str, turns: int, times_ms: list[float], file_bytes: int) -> Result:
+def _result(key: str, what: str, turns: int, times_ms: list[float], file_bytes: int) -> Result:
     payload = turns * _MESSAGES * _BYTES
     first = statistics.median(times_ms[_WARM_UP : _WARM_UP + _EDGE])
     last = statistics.median(times_ms[-_EDGE:])
     return Result(
-        key=KEY,
+        key=key,
         name=f"{what}, {turns} turns of {_MESSAGES} messages of 1 KB",
         unit="ms",
         ours=last,

@@ -26,7 +26,9 @@ def _programs() -> str:
 class Server:
     """`url()` is a new database; `stop()` and `start()` are real."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
+        """`settings` go before those that keep tests quick."""
+        self._settings = settings
         self.folder = Path(tempfile.mkdtemp(prefix="hf-pg-"))
         self.bin = _programs()
         self.become: list[str] = []
@@ -67,7 +69,7 @@ class Server:
         settings = {
             "listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": str(self.folder),
             "shared_buffers": "16MB", "max_connections": "60", "autovacuum": "off", "jit": "off", "fsync": "off",
-            "max_wal_size": "256MB", "logging_collector": "off",
+            "max_wal_size": "256MB", "logging_collector": "off", **self._settings,
         }  # fmt: skip
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with open(self.folder / "server.log", "ab") as log:

@@ -25,6 +25,7 @@ _MARKS = {"{now}": "holdfast_now()", "{for_update}": "", "{for_share}": ""}
 _BUSY_MS = 10_000  # another process with the file open (a backup, the sqlite3 shell) is waited for this long
 _STATEMENTS_KEPT = 256  # prepared statements: more than the work plane has
 _WAL_PAGES_MAX = 16_384  # 64 MiB of log are folded in within a commit at the latest, each costing that commit a flush
+_WAL_BYTES_FIRST, _WAL_BYTES_MORE = 1 << 20, 8 << 20  # how far ahead of its use the log is written; see `_lengthen`
 _WAL_BYTES_IDLE = 4 << 20  # when nobody writes, a log above this is folded in
 _IDLE_S = 0.5  # nobody writes: no commit came for this long
 _PAGE_CACHE_KIB = 8192
@@ -92,6 +93,7 @@ class SqliteStore:
         self._reads: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._texts: dict[str, str] = {}
+        self._wal_bytes = 0
         self._closed = False
 
     @classmethod
@@ -205,6 +207,7 @@ class SqliteStore:
         """
         try:
             database.execute("BEGIN IMMEDIATE")
+            self._lengthen()
             for job in batch:
                 self._run(database, job, "ROLLBACK")
                 if job.error is not None:
@@ -227,6 +230,24 @@ class SqliteStore:
                 log.exception("cannot roll back %s", self.path)
             for job in batch:
                 job.error = error
+
+    def _lengthen(self) -> None:
+        """Write zeros past the log's end, so that commits overwrite: a flush of a file that grows takes the file
+        system two to three times as long, for the new length. SQLite reads zeros as the end of the log, and starts at
+        its beginning again once it is folded in. Called under SQLite's write lock: nobody else is adding to it.
+        """
+        try:
+            size = os.stat(self.path + "-wal").st_size
+            if size <= self._wal_bytes:
+                return
+            self._wal_bytes = size + min(max(size, _WAL_BYTES_FIRST), _WAL_BYTES_MORE)
+            wal = os.open(self.path + "-wal", os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.pwrite(wal, bytes(self._wal_bytes - size), size)
+            finally:
+                os.close(wal)
+        except OSError:
+            pass  # not made yet; or a full disk, which SQLite meets only when it needs the room
 
     def _run(self, database: sqlite3.Connection, job: _Job, undo: str) -> None:
         """One transaction of a batch. Where SQLite undid all of the batch with it, the error is passed on."""
