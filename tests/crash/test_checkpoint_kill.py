@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from holdfast.work.service import Work
 from holdfast.work.threads import Threads
 from tests.support.killing import lines
 from tests.support.mortal import Nursery
-from tests.support.postgres import Server
 
 KILLING = "tests.support.killing_checkpoints"
 PARTS = 4  # every fourth boundary each: shorter tests, side by side
@@ -31,18 +28,6 @@ def nursery() -> Iterator[Nursery]:
     made = Nursery(KILLING, "holdfast.store.sqlite", "holdfast.store.postgres", "zstandard")
     yield made
     made.close()
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "postgres":
-        server: Server = request.getfixturevalue("postgres")
-        yield server.url()
-        return
-    # In memory where there is such a file system: a kill cannot tell, and thousands of flushes take minutes.
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="hf-kill-", dir=memory) as folder:
-        yield f"sqlite:///{folder}/work.db"
 
 
 @pytest.mark.parametrize("part", range(1, PARTS + 1))

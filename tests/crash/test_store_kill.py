@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import tempfile
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +15,6 @@ from holdfast.testing.hands import sound
 from holdfast.work.service import Work
 from tests.support.killing import STEPS, lines
 from tests.support.mortal import Nursery
-from tests.support.postgres import Server
 
 T = TypeVar("T")
 KILLING = "tests.support.killing"
@@ -30,18 +27,6 @@ def nursery() -> Iterator[Nursery]:
     made = Nursery(KILLING, "holdfast.store.sqlite", "holdfast.store.postgres", "holdfast.work.service")
     yield made
     made.close()
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "postgres":
-        server: Server = request.getfixturevalue("postgres")
-        yield server.url()
-        return
-    # In memory where there is such a file system: a kill cannot tell, and thousands of flushes take minutes.
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="hf-kill-", dir=memory) as folder:
-        yield f"sqlite:///{folder}/work.db"
 
 
 class Witness:

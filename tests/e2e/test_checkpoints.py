@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,6 @@ import pytest
 from holdfast.client.aio import AsyncHost
 from holdfast.client.sync import Host
 from tests.support.home import HomeForTests
-from tests.support.postgres import Server
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def host(request: pytest.FixtureRequest, hold: HomeForTests, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    """A host object whose work is kept in either store."""
-    monkeypatch.delenv("HOLDFAST_STORE", raising=False)
-    if request.param == "postgres":
-        server: Server = request.getfixturevalue("postgres")
-        monkeypatch.setenv("HOLDFAST_STORE", server.url())
-        hold.env["HOLDFAST_STORE"] = os.environ["HOLDFAST_STORE"]
-    with Host(str(hold.path)) as made:
-        yield made
 
 
 def test_a_program_saves_its_state_and_another_goes_on_from_it(host: Host) -> None:

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +18,6 @@ from holdfast.client.aio import AsyncHost
 from holdfast.client.sync import Host
 from tests.support.home import HomeForTests, until
 from tests.support.postgres import Server
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def host(request: pytest.FixtureRequest, hold: HomeForTests, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    """A host object whose work is kept in either store."""
-    monkeypatch.delenv("HOLDFAST_STORE", raising=False)
-    if request.param == "postgres":
-        server: Server = request.getfixturevalue("postgres")
-        monkeypatch.setenv("HOLDFAST_STORE", server.url())
-        hold.env["HOLDFAST_STORE"] = os.environ["HOLDFAST_STORE"]
-    with Host(str(hold.path)) as made:
-        yield made
 
 
 def test_a_step_runs_once_and_gives_its_result_to_whoever_asks_again(host: Host) -> None:

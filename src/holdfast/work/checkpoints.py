@@ -7,7 +7,6 @@ saves, so that a save reads the entries since the last one and writes the change
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any
 
 from ..model import ids
@@ -16,18 +15,16 @@ from ..model.limits import CHECKPOINT_BYTES, CHECKPOINT_ENTRIES
 from ..store import queries
 from . import checkpoint_rows as rows
 from . import delta, notes, replay
+from .background import Background
 from .checkpoint_rows import Moved, New, Row
 from .lines import Lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from ..store.base import Store, Transaction
     from .lines import Line
 
 Json = dict[str, Any]
-log = logging.getLogger("holdfast.work")
 
 _PAGE = 1000  # log entries per query while folding
 _CHAINS_KEPT = 10_000  # small; forgotten ones are read again
@@ -49,7 +46,7 @@ class Checkpoints:
         self._lines: Lines[int] = Lines()
         self._unsaved: dict[str, list[int]] = {}  # run -> [entries, bytes] since somebody looked
         self._chains: dict[str, list[int]] = {}  # run -> [whole record, changes since (bytes), their number]
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background("a checkpoint")
 
     # -- saving -----------------------------------------------------------------------------------------------------
 
@@ -88,7 +85,7 @@ class Checkpoints:
         elif counts is not None:
             counts = [counts[0], counts[1] + len(new.record), counts[2] + 1]
         if counts is None or delta.snapshot_due(*counts):
-            self._later(self._compact_chain(new.run, saved.seq))
+            self._background.add(self._compact_chain(new.run, saved.seq))
         else:
             self._chains[new.run] = counts
         return saved
@@ -123,7 +120,7 @@ class Checkpoints:
         live.upto = saved.log_upto
         line.saved(saved.seq, change)
         if line.due:
-            self._later(self._compact(run, saved.seq, change.hash, line.snapshot()))
+            self._background.add(self._compact(run, saved.seq, change.hash, line.snapshot()))
         return saved
 
     async def _compact_chain(self, run: str, seq: int) -> None:
@@ -221,7 +218,7 @@ class Checkpoints:
         since[1] += size
         if since[0] >= _LOOK_EVERY or since[1] >= _LOOK_BYTES:
             del self._unsaved[run]
-            self._later(self._save_if_due(run))
+            self._background.add(self._save_if_due(run))
 
     async def _save_if_due(self, run: str) -> None:
         set_ = await self._store.read(lambda: rows.policy(run))
@@ -233,20 +230,9 @@ class Checkpoints:
             except Moved:
                 pass  # a milestone was saved in this moment
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.warning("a checkpoint was not written: %s", task.exception())
-
     async def drain(self) -> None:
         """Wait for what is under way in the background."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._background.drain()
 
 
 _LOOK_EVERY = 20  # writes between two looks at whether a checkpoint is due: the precision of the policy

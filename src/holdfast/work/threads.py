@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any
 
 from ..model.work import check_word
 from . import delta
 from . import thread_rows as rows
+from .background import Background
 from .lines import Lines
 from .thread_rows import BaseGone, Head, Stored, Write
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from .lines import Line
     from .parts import Codec
 
-log = logging.getLogger("holdfast.work")
-
 
 class Threads:
     """Save, find, list and remove; one instance per event loop. `codec` turns the framework's values into bytes."""
@@ -29,7 +27,7 @@ class Threads:
     def __init__(self, store: Store, codec: Codec) -> None:
         self._store, self._codec = store, codec
         self._lines: Lines[str] = Lines(codec)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background("a snapshot")
 
     async def put(
         self, thread: str, ns: str, id: str, *, parent: str | None, state: Mapping[str, Any], meta: bytes,
@@ -59,7 +57,7 @@ class Threads:
                 break
             line.saved(id, change)
             if line.due:
-                self._later(self._compact(thread, ns, id, change.hash, line.snapshot()))
+                self._background.add(self._compact(thread, ns, id, change.hash, line.snapshot()))
 
     async def _begin(self, line: Line[str], thread: str, ns: str, parent: str | None) -> None:
         """Find out what the thread's last state was, so that the next save is a change of it."""
@@ -73,21 +71,9 @@ class Threads:
         record = await asyncio.to_thread(delta.whole, kept)  # compressing leaves the loop free
         await self._store.write(lambda: rows.compact(thread, ns, id, hash, record))
 
-    def _later(self, work: Any) -> None:
-        """A snapshot is for later restores: nobody waits for it, and one that is lost only costs time."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.warning("a snapshot was not written: %s", task.exception())
-
     async def drain(self) -> None:
-        """Wait for snapshots under way."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        """Wait for what is under way in the background."""
+        await self._background.drain()
 
     async def get(self, thread: str, ns: str, id: str | None) -> Stored | None:
         return await self._store.read(lambda: rows.stored(thread, ns, id))
