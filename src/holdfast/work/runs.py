@@ -29,6 +29,7 @@ class Wanted(NamedTuple):
     again: bool
     parent: str | None
     by: str
+    job: str | None = None  # the name under which workers know what to do
 
 
 def check_items(items: object) -> list[str]:
@@ -80,22 +81,24 @@ def _create(wanted: Wanted, n: int) -> Transaction[Json]:
     if not made:
         return {}
     yield Query(
-        "INSERT INTO run (id, attempt, state, params, items, parent, request, created_at)"
-        " VALUES (?, ?, 'active', ?, ?, ?, ?, ?)",
-        (run, attempt, wanted.params or "{}", wanted.items, wanted.parent, wanted.request, now),
+        "INSERT INTO run (id, attempt, state, params, items, parent, request, created_at, job)"
+        " VALUES (?, ?, 'active', ?, ?, ?, ?, ?, ?)",
+        (run, attempt, wanted.params or "{}", wanted.items, wanted.parent, wanted.request, now, wanted.job),
     )
     event = values.encode({"event": "begin", "task": wanted.task, "worker": wanted.worker}, "event")
     yield from queries.append(run, "run", event, at=now, epoch=0, by=wanted.by)
-    return (yield from _answer(run, resumed=False))
+    return (yield from answer(run, resumed=False))
 
 
 def _resume(run: str, wanted: Wanted) -> Transaction[Json]:
     held = yield from queries.held(run)
     kept = yield from queries.run(run)
-    for what, old, new in (("params", kept.params, wanted.params), ("items", kept.items, wanted.items)):
+    for what, old, new in (
+        ("params", kept.params, wanted.params), ("items", kept.items, wanted.items), ("job", kept.job, wanted.job)
+    ):  # fmt: skip
         if new is not None and new != old:
             raise HoldfastError(
-                "conflict", f"the run {run} was begun with other {what}", "leave them out to resume it, or end it first"
+                "conflict", f"the run {run} was begun with {'another' if what == 'job' else 'other'} {what}", "leave them out to resume it, or end it first"
             )
     first = (yield Query("SELECT request, (SELECT request FROM run WHERE id = ?) FROM attempt WHERE id = ?",
                          (run, held.attempt)))[0]  # fmt: skip
@@ -103,15 +106,16 @@ def _resume(run: str, wanted: Wanted) -> Transaction[Json]:
     if wanted.worker and not given and kept.ended_at is None:
         leases.may_take(held, wanted.worker)
         yield from leases.grant(run, held, wanted.worker, wanted.ttl, wanted.request)
-    return (yield from _answer(run, resumed=first[1] != wanted.request))
+    return (yield from answer(run, resumed=first[1] != wanted.request))
 
 
-def _answer(run: str, *, resumed: bool) -> Transaction[Json]:
+def answer(run: str, *, resumed: bool) -> Transaction[Json]:
     kept = yield from queries.run(run)
     held = yield from queries.seen(run)
     doubts = yield Query("SELECT key FROM step WHERE run = ? AND state = 'in_doubt'", (run,))
     return {
-        "run": run, "task": kept.task, "attempt": kept.attempt, "n": held.n, "state": kept.state, "resumed": resumed,
+        "run": run, "task": kept.task, "job": kept.job, "attempt": kept.attempt, "n": held.n, "state": kept.state,
+        "resumed": resumed,
         "worker": held.worker, "epoch": held.epoch, "lease_until": _time(held.lease_until),
         "params": values.decode(kept.params), "items": values.decode(kept.items),
         "in_doubt": sorted(key for (key,) in doubts),  # here: databases disagree about the order of text
@@ -148,7 +152,12 @@ def status(run: str) -> Transaction[Json]:
     rows = yield Query("SELECT key, state, outcome FROM step WHERE run = ? ORDER BY begun_at, key", (run,))
     doubts = yield from queries.steps(run, "in_doubt")
     logged = yield Query("SELECT COALESCE(MAX(seq), 0) FROM log WHERE run = ?", (run,))
-    return describe(kept, held, [(k, s, o) for k, s, o in rows], doubts, logged[0][0])
+    used = yield Query(
+        "SELECT session, generation, from_offset FROM run_session WHERE run = ? ORDER BY at, session, generation", (run,)
+    )
+    sessions = [{"session": s, "generation": g, "from_offset": o} for s, g, o in used]
+    told = describe(kept, held, [(k, s, o) for k, s, o in rows], doubts, logged[0][0])
+    return {**told, "job": kept.job, "waits_for": kept.waits_for, "sessions": sessions}
 
 
 def describe(kept: Run, held: Held, rows: list[tuple[str, str, str | None]], doubts: list[Step], seq: int) -> Json:
@@ -192,14 +201,14 @@ def sort_items(items: list[str], states: dict[str, str]) -> dict[str, Any]:
     return sorted_
 
 
-def listing(task: str | None, state: str | None, limit: int) -> Transaction[list[Json]]:
+def listing(task: str | None, state: str | None, limit: int, job: str | None = None) -> Transaction[list[Json]]:
     where, args = [], []
-    for column, value in (("a.task", task), ("r.state", state)):
+    for column, value in (("a.task", task), ("r.state", state), ("r.job", job)):
         if value is not None:
             where.append(f"{column} = ?")
             args.append(value)
     rows = yield Query(
-        "SELECT r.id, a.task, r.state, a.n, a.worker, a.epoch, a.lease_until, r.created_at, r.ended_at"
+        "SELECT r.id, a.task, r.state, a.n, a.worker, a.epoch, a.lease_until, r.created_at, r.ended_at, r.job"
         " FROM run r JOIN attempt a ON a.id = r.attempt"
         + (" WHERE " + " AND ".join(where) if where else "")
         + " ORDER BY r.created_at DESC, r.id LIMIT ?",
@@ -208,7 +217,7 @@ def listing(task: str | None, state: str | None, limit: int) -> Transaction[list
     names = ("run", "task", "state", "n", "worker", "epoch")
     return [
         dict(zip(names, row, strict=False))
-        | {"lease_until": _time(row[6]), "created_at": _time(row[7]), "ended_at": _time(row[8])}
+        | {"lease_until": _time(row[6]), "created_at": _time(row[7]), "ended_at": _time(row[8]), "job": row[9]}
         for row in rows
     ]
 

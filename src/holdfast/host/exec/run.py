@@ -16,10 +16,12 @@ from ...model import ids, limits
 from ...model.activity import SHELLS
 from ...model.errors import HoldfastError, invalid, not_found
 from ...model.prompts import seen_at_prompt
+from ...model.times import rfc3339
 from ...system.files import write_new
 from ...system.tree import inner_pid
 from ..session import Session
 from ..waits import SAMPLE_FIRST_S, SAMPLE_MAX_S
+from . import outcomes
 from .command import Command
 from .results import Results, ended
 from .wrap import abandon, probe, wrap
@@ -41,6 +43,7 @@ class Execs:
         self._observe = observe
         self._running: dict[str, Command] = {}
         self._results: dict[str, Results] = {}
+        self._starting: set[str] = set()  # exec ids that were asked for and have no record yet
 
     def _of(self, session: Session) -> Results:
         return self._results.setdefault(session.id, Results(session.folder.execs))
@@ -48,8 +51,9 @@ class Execs:
     # -- starting
 
     async def start(
-        self, session: Session, source: bytes, actor: Json, exec_id: str | None = None, why: str | None = None
-    ) -> Command:
+        self, session: Session, source: bytes, actor: Json, exec_id: str | None = None, why: str | None = None, *,
+        step: bool = False,
+    ) -> Command:  # fmt: skip
         if not session.live or session.link is None:
             raise HoldfastError("conflict", f"{session.name} is not running", f"hold restart {session.name}")
         if session.kind != "terminal":
@@ -60,11 +64,16 @@ class Execs:
             raise invalid(f"{exec_id[:40]!r} is not an exec id", "leave it out and one is made")
         if b"\0" in source:
             raise invalid("a command cannot contain a NUL byte", "put it into a file")
+        exec_id = exec_id or ids.new("exe_")
+        if step:
+            outcomes.refuse_called_off(self._of(session), exec_id)
         self._refuse_if_busy(session)
         session.busy_exec = "starting"
+        self._starting.add(exec_id)
         try:
-            return await self._begin(session, source, actor, exec_id or ids.new("exe_"), why)
+            return await self._begin(session, source, actor, exec_id, why)
         finally:
+            self._starting.discard(exec_id)
             if session.busy_exec == "starting":
                 session.busy_exec = None
 
@@ -128,7 +137,7 @@ class Execs:
             "exec_id": exec_id, "token": token, "shell": shell, "shell_pid": inner_pid(prompt["pid"]),
             "state": "running", "exit_code": None, "from": session.link.end, "start": None, "end": None, "cwd": None,
             "prompt": None, "duration_ms": 0, "started_at": time.time(), "operator": actor["operator"],
-            "generation": session.manifest["generation"], "actor": actor,
+            "generation": session.manifest["generation"], "actor": actor, "void": False,
             "source": source[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace"),
         }  # fmt: skip
         command = Command(session, record, self._of(session))
@@ -382,6 +391,19 @@ class Execs:
             "exec_id": r["exec_id"], "state": r["state"], "exit_code": r["exit_code"], "start": r["start"], "end": end,
             "duration_ms": running_ms if command.running else r["duration_ms"], "cwd": r["cwd"], "prompt": r["prompt"],
         }  # fmt: skip
+
+    def outcome(self, session: Session, exec_id: str, since: str) -> Json:
+        """How it ended, for whoever has to say what became of it; what never began never will from here on."""
+        if not _is_exec_id(exec_id):
+            raise invalid(f"{exec_id[:40]!r} is not an exec id", "exec ids come from hold exec --json")
+        if exec_id in self._starting:
+            return {"known": "running", "exec_id": exec_id}
+        try:
+            command = self.find(session, exec_id)
+        except HoldfastError:
+            sure = session.live and session.link is not None and rfc3339(session.manifest["started_at"]) <= since
+            return outcomes.call_off(self._of(session), exec_id, session.manifest["generation"], time.time(), sure)
+        return {"known": outcomes.known(command.record), **self.result(command)}
 
     def find(self, session: Session, exec_id: str) -> Command:
         command = self._running.get(exec_id)

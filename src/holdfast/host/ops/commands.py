@@ -33,7 +33,8 @@ class Commands(Approving):
         timeout = request.get("timeout")
         await self._approve_exec(session, source, request, caller)
         session.touched_by(caller.operator)
-        command = await self.execs.start(session, source, caller.actor, request.get("exec_id"), why_of(request))
+        command = await self.execs.start(session, source, caller.actor, request.get("exec_id"), why_of(request),
+                                           step=bool(request.get("step")))  # fmt: skip
         self._note("exec", session, caller, request, exec_id=command.id, text=command.record["source"],
                    epoch=command.record.get("epoch"), offset=command.record["from"])  # fmt: skip
         if request.get("start_only"):
@@ -52,6 +53,11 @@ class Commands(Approving):
             timeout = request.get("timeout")
             await self.execs.wait(command, None if timeout is None else float(timeout))
         return self._with_output(session, self.execs.result(command))
+
+    async def op_exec_outcome(self, request: Json, caller: Caller) -> Json:
+        """For a step that was begun and not ended: `ended`, `running`, `never` (and from now on refused), `unknown`."""
+        session = await self._find(request, caller)
+        return self.execs.outcome(session, str(request.get("exec_id") or ""), str(request.get("since") or ""))
 
     def _with_output(self, session: Session, result: Json) -> Json:
         """Small output comes along; large output is read by offset, past this process."""
