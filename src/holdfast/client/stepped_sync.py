@@ -35,11 +35,10 @@ class Execs:
     ) -> Json:  # fmt: skip
         """Run a command as a step, or give what it gave before. One that was begun and still runs is waited for."""
         where = session if isinstance(session, str) else session.id
-        deadline = None if timeout is None else time.monotonic() + timeout
         plan = self.exec_begin(run, key, where, list(command), effect=effect, why=why, epoch=epoch)
         if plan["decision"] == "reuse":
             return {**plan["result"], "state": "exited", "decision": "reuse"}
-        result = self._exec_done(plan, list(command), deadline, why)
+        result = self.exec_done(plan, list(command), timeout=timeout, why=why)
         return {**self.exec_end(plan, result), "decision": plan["decision"]}
 
     def exec_begin(
@@ -72,17 +71,24 @@ class Execs:
             )  # fmt: skip
         return {**plan, "decision": begun["decision"], "result": begun["result"]}
 
-    def _exec_done(self, plan: Json, words: list[str], deadline: float | None, why: str | None) -> Json:
+    def exec_done(
+        self, plan: Json, words: list[str], *, timeout: float | None = None, why: str | None = None,
+        start_only: bool = False,
+    ) -> Json:  # fmt: skip
         """The command's result, as the host tells it; a daemon that dies meanwhile is not noticed."""
+        deadline = None if timeout is None else time.monotonic() + timeout
         known: Json = {"session": plan["session"], "exec_id": plan["exec_id"]}
         typed = plan["decision"] == "adopt"
         while True:
-            known["timeout"] = None if deadline is None else max(0.0, deadline - time.monotonic())
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
             try:
                 if typed:
-                    result: Json = self._host.call("exec_result", wait=True, **known)
+                    wait = 0.0 if start_only else left
+                    result: Json = self._host.call("exec_result", wait=True, timeout=wait, **known)
                 else:
-                    result = self._host.call("exec", words=words, why=why, step=True, **known)
+                    result = self._host.call(
+                        "exec", words=words, why=why, step=True, timeout=left, start_only=start_only, **known
+                    )
                 return result
             except HoldfastError as e:
                 if e.code == "host_gone":
@@ -169,7 +175,8 @@ class Execs:
         if found["known"] in ("running", "unknown"):
             return str(found["known"])
         outcome = "not_done" if found["known"] == "never" else "done" if found["exit_code"] == 0 else "failed"
-        told = told or {**{k: found.get(k) for k in _KEPT}, "session": step["session"]}
+        if told is None and outcome == "done":
+            told = {**{k: found[k] for k in _KEPT}, "session": step["session"], "output": self._tail(step, found)}
         said = "it was never begun" if outcome == "not_done" else _ending(found)
         self.call(
             "step_settle", run=step["run"], key=step["key"], outcome=outcome, epoch=epoch,
@@ -183,6 +190,7 @@ class Execs:
         return found
 
     def _tail(self, plan: Json, result: Json) -> str:
+        """The end of its output, as far as the session still has it."""
         from .sync import Session, plain_text
 
         start, end = result["start"], result["end"]
