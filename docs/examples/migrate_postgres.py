@@ -22,9 +22,10 @@ import holdfast
 
 BATCH = 100  # rows
 
+# `orders` has no key: a row that was moved twice would show.
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS old_orders (id BIGINT PRIMARY KEY, customer TEXT, cents BIGINT);
-CREATE TABLE IF NOT EXISTS orders (id BIGINT, customer TEXT, euros NUMERIC, batch BIGINT);  -- no key: a row moved twice would show
+CREATE TABLE IF NOT EXISTS orders (id BIGINT, customer TEXT, euros NUMERIC, batch BIGINT);
 CREATE TABLE IF NOT EXISTS fence (run TEXT PRIMARY KEY, epoch BIGINT NOT NULL);
 """
 

@@ -21,9 +21,10 @@ import holdfast
 
 BATCH = 100  # rows
 
+# `orders` has no key: a row that was moved twice would show.
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS old_orders (id INTEGER PRIMARY KEY, customer TEXT, cents INTEGER);
-CREATE TABLE IF NOT EXISTS orders (id INTEGER, customer TEXT, euros REAL, batch INTEGER);  -- no key: a row moved twice would show
+CREATE TABLE IF NOT EXISTS orders (id INTEGER, customer TEXT, euros REAL, batch INTEGER);
 CREATE TABLE IF NOT EXISTS fence (run TEXT PRIMARY KEY, epoch INTEGER NOT NULL);
 """
 

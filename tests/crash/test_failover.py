@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def host(hold: HomeForTests, table: Table) -> Iterator[Host]:
 def chance() -> random.Random:
     """Other moments in each run; printed, and the same again with HOLDFAST_TEST_SEED."""
     seed = int(os.environ.get("HOLDFAST_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
-    print(f"HOLDFAST_TEST_SEED={seed}")
+    print(f"HOLDFAST_TEST_SEED={seed}")  # noqa: T201 - pytest shows it with a failure
     return random.Random(seed)
 
 
@@ -67,6 +68,14 @@ def holder(host: Host, crew: Crew, run: str):
 def finished(host: Host, crew: Crew, run: str) -> bool:
     crew.refill()
     return bool(host.work.status(run)["state"] != "active")
+
+
+def moved(table: Table, after: int) -> bool:
+    return table.moved() >= after
+
+
+def reached(host: Host, crew: Crew, table: Table, run: str, after: int) -> bool:
+    return finished(host, crew, run) or moved(table, after)
 
 
 def check(host: Host, run: str, table: Table) -> dict:
@@ -85,7 +94,7 @@ def test_workers_killed_at_random_moments_are_replaced_and_each_batch_is_moved_e
     crew.add("--standby").ready()
     run = submit(host, table)
     for after in sorted(chance.sample(range(table.batches), KILLS)):
-        until(lambda after=after: finished(host, crew, run) or table.moved() >= after, timeout=DEADLINE_S, pause=0.002)
+        until(partial(reached, host, crew, table, run, after), timeout=DEADLINE_S, pause=0.002)
         victim = until(lambda: finished(host, crew, run) or holder(host, crew, run), timeout=DEADLINE_S)
         time.sleep(chance.uniform(0, 0.02))  # the moment is the point: anywhere in a step, or between two
         victim.signal(signal.SIGKILL)
@@ -168,7 +177,7 @@ def test_a_host_killed_under_its_workers_is_not_noticed(hold: HomeForTests, tmp_
         run = submit(hold.host, table)
         worker = crew.add("--once", "--lease", "10m")
         for after in (5, 20):
-            until(lambda after=after: table.moved() >= after, timeout=DEADLINE_S, pause=0.002)
+            until(partial(moved, table, after), timeout=DEADLINE_S, pause=0.002)
             hold.kill_daemon()
         crew.go()
         assert worker.wait() == 0, worker.said

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("begin", "submit", "ls", "status", "end"))
-    parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id, or the beginning of it; submit: the job")
+    parser.add_argument("run", metavar="RUN|JOB", nargs="?", help="a run's id or its beginning; submit: the job")
     parser.add_argument("--task", metavar="ID", help="begin, submit, ls: the task it belongs to")
     parser.add_argument("--job", metavar="JOB", help="ls: only runs of this job")
     parser.add_argument("--state", choices=RUN_STATES, help="ls: only runs in this state")
     parser.add_argument("--params", metavar="JSON", help="begin, submit: its parameters")
-    parser.add_argument("--item", metavar="NAME", dest="items", action="append", help="begin, submit: what it has to do")
+    parser.add_argument("--item", metavar="NAME", dest="items", action="append",
+                        help="begin, submit: what is to be done, one by one")  # fmt: skip
     parser.add_argument("--again", action="store_true", help="begin: another attempt at a task that is done")
     parser.add_argument("--failed", action="store_true", help="end: it failed")
     parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
@@ -48,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
         )
     elif args.verb == "submit":
         params = parsed(args.params, "--params")
-        answer = work.call("begin_run", job=args.run, task=args.task, params=params, items=args.items, again=args.again)
+        wanted = {"job": args.run, "task": args.task, "params": params, "items": args.items, "again": args.again}
+        answer = work.call("begin_run", **wanted)
     elif args.verb == "ls":
         answer = work.runs(task=args.task, job=args.job, state=args.state)
     elif args.verb == "status":
@@ -60,8 +62,11 @@ def run(args: argparse.Namespace) -> int:
     elif args.verb in ("begin", "submit"):
         print(answer["run"])
     elif args.verb == "ls":
-        rows = [(r["run"], r["task"] or r["job"] or "-", r["state"], r["worker"] or "-", r["created_at"]) for r in answer]
-        output.table(("RUN", "TASK", "STATE", "WORKER", "BEGUN"), rows)
+        rows = [
+            (r["run"], r["task"] or "-", r["job"] or "-", r["state"], r["worker"] or "-", r["created_at"])
+            for r in answer
+        ]
+        output.table(("RUN", "TASK", "JOB", "STATE", "WORKER", "BEGUN"), rows)
     elif args.verb == "status":
         _show(answer)
     return 0

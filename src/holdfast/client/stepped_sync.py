@@ -125,7 +125,7 @@ class Execs:
         if plan["decision"] != "execute" or plan["effect"] == "none":
             return
         try:
-            now = rfc3339(time.time())
+            now = str(rfc3339(time.time()))
             if (self._outcome(plan["session"], plan["exec_id"], now))["known"] == "never":
                 step = {"run": plan["run"], "key": plan["key"], "epoch": plan["epoch"]}
                 self.call("step_fail", **step, error=f"not begun: {error.message}"[:2000], known=True)
@@ -134,11 +134,9 @@ class Execs:
 
     def settle_execs(self, run: str, epoch: int | None = None) -> list[str]:
         """Settle what is in doubt and was a command in a session; the keys that stay in doubt."""
-        left = []
-        for step in self.call("step_ls", run=run, state="in_doubt"):
-            if not step["exec_id"] or self._settle(step, epoch) in ("running", "unknown"):
-                left.append(step["key"])
-        return left
+        doubts = self.call("step_ls", run=run, state="in_doubt")
+        unknown = ("running", "unknown")
+        return [s["key"] for s in doubts if not s["exec_id"] or self._settle(s, epoch) in unknown]
 
     def settle_exec(self, run: str, key: str, epoch: int | None = None) -> str:
         """Settle one step by the record of its session's host: `done`, `failed`, `not_done`; else it raises."""

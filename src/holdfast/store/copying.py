@@ -19,20 +19,24 @@ from .postgres import PostgresStore
 Row = tuple[Any, ...]
 _ROWS = 500  # of one message to the server: rows hold up to 8 MiB, most hold a few hundred bytes
 _BYTES = 8 << 20  # or so many bytes of text and content
+_CLOSE_S = 5.0  # a server that went away is not waited for
 _OWN = frozenset({"schema_version", "guard"})  # each database has its own
 
 
-async def copy(path: str, url: str, tell: Callable[[str, int], None] = lambda table, rows: None) -> list[dict[str, Any]]:
+async def copy(path: str, url: str, tell: Callable[[str, int], None]) -> list[dict[str, Any]]:
     """Copy it; the tables with their counts and hashes, the same on both sides."""
     source = _open(path)
     try:
         store = await PostgresStore.open(url)  # with its schema
         await store.close()
-        server = await asyncpg.connect(url)
         try:
-            return await _copy(source, path, server, store.shown, tell)
-        finally:
-            await server.close()
+            server = await asyncpg.connect(url)
+            try:
+                return await _copy(source, path, server, store.shown, tell)
+            finally:
+                await server.close(timeout=_CLOSE_S)
+        except (OSError, asyncpg.InterfaceError, asyncpg.PostgresError) as e:  # rolled back: nothing was kept
+            raise store.explain(e) from e
     finally:
         source.close()
 
@@ -64,7 +68,7 @@ async def _copy(
             there = await _read_back(server, table, columns, key)
             if there != (rows, digest):
                 raise HoldfastError(
-                    "store_damaged", f"{table} is not the same on {shown}: {there[0]} of {rows} rows, hash {there[1][:12]}",
+                    "store_damaged", f"{table} is not the same on {shown}: {there[0]} rows for {rows}, or other ones",
                     "nothing was kept; please report it",
                 )  # fmt: skip
             report.append({"table": table, "rows": rows, "sha256": digest})
@@ -74,7 +78,7 @@ async def _copy(
         again = [(table, *_digest_of(source, table)) for table in tables]
         source.execute("COMMIT")
         if again != [(r["table"], r["rows"], r["sha256"]) for r in report]:
-            raise HoldfastError("busy", f"{path} was written meanwhile", "nothing was kept; let no worker run, and try again")
+            raise HoldfastError("busy", f"{path} was written meanwhile", "nothing was kept; stop all workers first")
     return report
 
 
@@ -85,7 +89,7 @@ def _check_leases(source: sqlite3.Connection) -> None:
         f"SELECT worker, COUNT(*) FROM attempt WHERE lease_until > {now} AND ended_at IS NULL GROUP BY worker LIMIT 1"
     ).fetchone()
     if held is not None:
-        raise HoldfastError("busy", f"a run is held by {held[0]}", "stop the workers first, or wait until its lease is over")
+        raise HoldfastError("busy", f"a run is held by {held[0]}", "stop the workers first, or let the lease run out")
 
 
 async def _check_versions(source: sqlite3.Connection, server: Any, path: str, shown: str) -> None:
@@ -106,7 +110,7 @@ def in_order(source: sqlite3.Connection) -> list[str]:
     while names:
         ready = [name for name in names if needs[name] <= set(ordered)]
         if not ready:
-            raise HoldfastError("internal", f"tables refer to each other in a circle: {', '.join(names)}", "please report it")
+            raise HoldfastError("internal", f"tables refer to each other: {', '.join(names)}", "please report it")
         ordered += ready
         names = [name for name in names if name not in ready]
     return ordered

@@ -28,7 +28,7 @@ class JobCalls:
         by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         """The next run of these jobs that is free, leased to this worker; `run` is null when there is none."""
-        if not isinstance(jobs, list) or not 0 < len(jobs) <= JOBS_MAX:
+        if type(jobs) is not list or not 0 < len(jobs) <= JOBS_MAX:
             raise invalid(f"a worker knows 1 to {JOBS_MAX} jobs", "register them in a holdfast.Jobs()")
         wanted = claims.Claim(
             jobs=tuple(check_word("a job", job) for job in jobs),

@@ -94,11 +94,13 @@ def _resume(run: str, wanted: Wanted) -> Transaction[Json]:
     held = yield from queries.held(run)
     kept = yield from queries.run(run)
     for what, old, new in (
-        ("params", kept.params, wanted.params), ("items", kept.items, wanted.items), ("job", kept.job, wanted.job)
-    ):  # fmt: skip
+        ("other params", kept.params, wanted.params),
+        ("other items", kept.items, wanted.items),
+        ("another job", kept.job, wanted.job),
+    ):
         if new is not None and new != old:
             raise HoldfastError(
-                "conflict", f"the run {run} was begun with {'another' if what == 'job' else 'other'} {what}", "leave them out to resume it, or end it first"
+                "conflict", f"the run {run} was begun with {what}", "leave them out to resume it, or end it first"
             )
     first = (yield Query("SELECT request, (SELECT request FROM run WHERE id = ?) FROM attempt WHERE id = ?",
                          (run, held.attempt)))[0]  # fmt: skip
@@ -153,7 +155,8 @@ def status(run: str) -> Transaction[Json]:
     doubts = yield from queries.steps(run, "in_doubt")
     logged = yield Query("SELECT COALESCE(MAX(seq), 0) FROM log WHERE run = ?", (run,))
     used = yield Query(
-        "SELECT session, generation, from_offset FROM run_session WHERE run = ? ORDER BY at, session, generation", (run,)
+        "SELECT session, generation, from_offset FROM run_session WHERE run = ? ORDER BY at, session, generation",
+        (run,),
     )
     sessions = [{"session": s, "generation": g, "from_offset": o} for s, g, o in used]
     told = describe(kept, held, [(k, s, o) for k, s, o in rows], doubts, logged[0][0])

@@ -196,8 +196,8 @@ def settle(
     state = "failed" if outcome == "failed" else "settled"
     if what == "settle":
         yield Query(
-            "UPDATE step SET state = ?, error = COALESCE(?, error), outcome = ?, result = ?, settled_by = ?, evidence = ?,"
-            " ended_at = ?, end_request = ? WHERE run = ? AND key = ?",
+            "UPDATE step SET state = ?, error = COALESCE(?, error), outcome = ?, result = ?, settled_by = ?,"
+            " evidence = ?, ended_at = ?, end_request = ? WHERE run = ? AND key = ?",
             (
                 state, evidence if outcome == "failed" else None, outcome, result if outcome == "done" else None, by,
                 evidence, held.now, request, run, key,

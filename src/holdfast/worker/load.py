@@ -23,7 +23,7 @@ def load(wanted: str) -> Jobs:
         if e.name is not None and (module_name == e.name or module_name.startswith(e.name + ".")):
             raise not_found(f"no module {module_name[:80]!r} here", "run it where the module is") from None
         raise _broken(module_name, e) from e
-    except Exception as e:  # noqa: BLE001 - whatever a module does while it is imported
+    except Exception as e:  # whatever a module does while it is imported
         raise _broken(module_name, e) from e
     found: object = module
     for part in attribute.split("."):

@@ -84,7 +84,8 @@ class Worker:
             self._events.tell("begun", **about)
         job = self._jobs[made["job"]]
         try:
-            end = asyncio.run(self._await(job, made)) if inspect.iscoroutinefunction(job) else self._call(host, job, made)
+            waits = inspect.iscoroutinefunction(job)
+            end = asyncio.run(self._await(job, made)) if waits else self._call(host, job, made)
         finally:
             self._current = None
         facts = {"step": end.value} if end.how == "parked" else {"outcome": end.value} if end.how == "done" else {}

@@ -401,7 +401,7 @@ class Execs:
         try:
             command = self.find(session, exec_id)
         except HoldfastError:
-            sure = session.live and session.link is not None and rfc3339(session.manifest["started_at"]) <= since
+            sure = session.live and session.link is not None and str(rfc3339(session.manifest["started_at"])) <= since
             return outcomes.call_off(self._of(session), exec_id, session.manifest["generation"], time.time(), sure)
         return {"known": outcomes.known(command.record), **self.result(command)}
 
