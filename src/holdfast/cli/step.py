@@ -62,13 +62,14 @@ def run(args: argparse.Namespace) -> int:
         answer = {"key": args.key, "outcome": work.settle_exec(args.run, args.key, args.epoch)}
     else:
         answer = work.call(f"step_{args.verb}", run=args.run, key=args.key, **_details(args))
+    doubted = args.verb == "begin" and answer["decision"] == "in_doubt"
     if args.json:
         output.print_json(answer)
     elif args.verb == "begin":
         print(answer["decision"])
-        if answer["decision"] == "in_doubt":
+        if doubted:
             output.note(f"begun before, outcome unknown: hold step settle {args.run} {args.key} --done|--not-done")
-    return 0
+    return 5 if doubted else 0  # `begin && effect` must not have the effect
 
 
 def _details(args: argparse.Namespace) -> dict[str, Any]:

@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--again", action="store_true", help="begin: another attempt at a task that is done")
     parser.add_argument("--failed", action="store_true", help="end: it failed")
     parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
+    arguments.why(parser)
     arguments.json_flag(parser)
 
 
@@ -45,18 +46,20 @@ def run(args: argparse.Namespace) -> int:
     if args.verb == "begin":
         params = parsed(args.params, "--params")
         answer: Any = work.call(
-            "begin_run", task=args.task, params=params, items=args.items, run=args.run, again=args.again
+            "begin_run", task=args.task, params=params, items=args.items, run=args.run, again=args.again,
+            why=args.why,
         )
     elif args.verb == "submit":
         params = parsed(args.params, "--params")
         wanted = {"job": args.run, "task": args.task, "params": params, "items": args.items, "again": args.again}
-        answer = work.call("begin_run", **wanted)
+        answer = work.call("begin_run", **wanted, why=args.why)
     elif args.verb == "ls":
         answer = work.runs(task=args.task, job=args.job, state=args.state)
     elif args.verb == "status":
         answer = work.status(args.run)
     else:
-        answer = work.call("run_end", run=args.run, epoch=args.epoch, state="failed" if args.failed else "done")
+        state = "failed" if args.failed else "done"
+        answer = work.call("run_end", run=args.run, epoch=args.epoch, state=state, why=args.why)
     if args.json:
         output.print_json(answer)
     elif args.verb in ("begin", "submit"):

@@ -30,6 +30,7 @@ class Wanted(NamedTuple):
     parent: str | None
     by: str
     job: str | None = None  # the name under which workers know what to do
+    why: str | None = None
 
 
 def check_items(items: object) -> list[str]:
@@ -85,7 +86,8 @@ def _create(wanted: Wanted, n: int) -> Transaction[Json]:
         " VALUES (?, ?, 'active', ?, ?, ?, ?, ?, ?)",
         (run, attempt, wanted.params or "{}", wanted.items, wanted.parent, wanted.request, now, wanted.job),
     )
-    event = values.encode({"event": "begin", "task": wanted.task, "worker": wanted.worker}, "event")
+    about = {"event": "begin", "task": wanted.task, "worker": wanted.worker} | _given(job=wanted.job, why=wanted.why)
+    event = values.encode(about, "event")
     yield from queries.append(run, "run", event, at=now, epoch=0, by=wanted.by)
     return (yield from answer(run, resumed=False))
 
@@ -124,7 +126,9 @@ def answer(run: str, *, resumed: bool) -> Transaction[Json]:
     }  # fmt: skip
 
 
-def end(run: str, epoch: int | None, state: str, outcome: str, by: str, request: str) -> Transaction[Json]:
+def end(
+    run: str, epoch: int | None, state: str, outcome: str, by: str, request: str, why: str | None = None
+) -> Transaction[Json]:
     """No more writes. Not while a step is open or in doubt: that would hide it."""
     held = yield from queries.held(run)
     if (yield from queries.appended(run, request)):
@@ -143,7 +147,7 @@ def end(run: str, epoch: int | None, state: str, outcome: str, by: str, request:
             "UPDATE attempt SET ended_at = ?, outcome = ?, lease_until = 0 WHERE id = ?",
             (held.now, state, held.attempt),
         )
-    event = values.encode({"event": "end", "state": state}, "event")
+    event = values.encode({"event": "end", "state": state} | _given(why=why), "event")
     yield from queries.append(run, "run", event, at=held.now, epoch=epoch, by=by, request=request)
     return {"run": run, "state": state}
 
@@ -233,6 +237,10 @@ def resolve(wanted: str) -> Transaction[str]:
         return str(rows[0][0])
     what = f"{wanted[:80]!r} begins several run ids" if rows else f"no run {wanted[:80]!r}"
     raise not_found(what, "give more letters" if rows else "begin one first")
+
+
+def _given(**facts: str | None) -> Json:
+    return {name: value for name, value in facts.items() if value}
 
 
 def _time(micros: int | None) -> str | None:

@@ -62,7 +62,8 @@ class Work(CheckpointCalls, JobCalls):
     async def begin_run(
         self, *, params: Json | None = None, items: list[str] | None = None, task: str | None = None,
         run: str | None = None, worker: str | None = None, ttl_s: float = RUN_LEASE_S, again: bool = False,
-        parent: str | None = None, job: str | None = None, by: str | None = None, request: str | None = None,
+        parent: str | None = None, job: str | None = None, why: str | None = None, by: str | None = None,
+        request: str | None = None,
     ) -> Json:  # fmt: skip
         """A new run; or, of a task or by its id, the one that is there, taken over if its lease is free."""
         if params is not None and not isinstance(params, dict):
@@ -79,6 +80,7 @@ class Work(CheckpointCalls, JobCalls):
             parent=parent,
             by=by or self.by,
             job=None if job is None else check_word("a job", job),
+            why=_text(why, "the reason"),
         )
         return await self.store.write(lambda: runs.begin(wanted))
 
@@ -92,12 +94,13 @@ class Work(CheckpointCalls, JobCalls):
 
     async def run_end(
         self, *, run: str, epoch: int | None = None, state: str = "done", outcome: Any = None,
-        by: str | None = None, request: str | None = None,
+        why: str | None = None, by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         if state not in RUN_STATES[1:]:
             raise invalid(f"a run ends as one of {', '.join(RUN_STATES[1:])}", f"not {str(state)[:40]!r}")
         text, asked, run = values.encode(outcome, "the run's outcome"), request or ids.new("req_"), await self._run(run)
-        return await self.store.write(lambda: runs.end(run, epoch, state, text, by or self.by, asked))
+        reason = _text(why, "the reason")
+        return await self.store.write(lambda: runs.end(run, epoch, state, text, by or self.by, asked, reason))
 
     async def run_status(self, *, run: str, by: str | None = None) -> Json:
         """Where it stands: which items are done, in doubt, pending; who holds it; what is to be settled."""
