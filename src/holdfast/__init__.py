@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .client import (
         connect as connect,
     )
+    from .client.jobs import Jobs as Jobs
     from .model.errors import HoldfastError as HoldfastError
     from .model.work import Fenced as Fenced
     from .model.work import StepInDoubt as StepInDoubt
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _HOME_OF = {
     "connect": "client", "aconnect": "client", "Host": "client", "AsyncHost": "client", "Session": "client",
     "AsyncSession": "client", "ExecResult": "client", "HoldfastError": "model.errors",
-    "Fenced": "model.work", "StepInDoubt": "model.work",
+    "Jobs": "client.jobs", "Fenced": "model.work", "StepInDoubt": "model.work",
 }  # fmt: skip
 __all__ = [*_HOME_OF, "__version__"]  # noqa: PLE0604
 

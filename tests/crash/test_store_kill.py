@@ -158,3 +158,31 @@ def test_a_takeover_killed_anywhere_has_happened_wholly_or_not_at_all(
             assert die_at > 4, "there are more boundaries than that"
             return
     raise AssertionError("the worker never lived to its end")
+
+
+def test_a_claim_and_a_parking_killed_anywhere_have_happened_wholly_or_not_at_all(
+    nursery: Nursery, url: str, witness: Witness, tmp_path: Path
+) -> None:
+    async def given_back(work: Work, job: str) -> str:
+        run = str((await work.begin_run(job=job))["run"])
+        got = await work.run_claim(jobs=[job], worker="w1")
+        await work.step_begin(run=run, key="pay", epoch=got["epoch"])
+        await work.lease_release(run=run, epoch=got["epoch"])
+        return run
+
+    for die_at in range(1, _BOUNDARIES_MAX):
+        folder = tmp_path / str(die_at)
+        folder.mkdir()
+        run = witness.run(given_back(witness.work, f"job{die_at}"))
+        lived = nursery.run(f"{KILLING}:claiming", die_at, url=url, folder=str(folder), job=f"job{die_at}")
+        status, acks = witness("run_status", run=run), lines(folder / "acks")
+        stands = (status["epoch"], status["leased"], status["steps"]["in_doubt"], status["waits_for"])
+        assert stands in ((1, False, 0, None), (2, True, 1, None), (2, False, 1, "pay"))
+        if acks:
+            assert status["epoch"] == 2
+        if "parked" in acks:
+            assert status["waits_for"] == "pay"
+        if lived:
+            assert die_at > 8, "there are more boundaries than that"
+            return
+    raise AssertionError("the worker never lived to its end")

@@ -99,3 +99,14 @@ async def takeover(job: Json, boundaries: Boundaries) -> None:
     made = await Work(store, "op_worker").begin_run(run=job["run"], worker="w")
     note(f"{job['folder']}/acks", f"epoch {made['epoch']}")
     await store.close()
+
+
+async def claiming(job: Json, boundaries: Boundaries) -> None:
+    """Find the run that another worker gave back with a step open, and park it there."""
+    store = await open_store(job["url"])
+    work = Work(store, "op_worker")
+    got = await work.run_claim(jobs=[job["job"]], worker="w2")
+    note(f"{job['folder']}/acks", f"epoch {got['epoch']}")
+    await work.run_park(run=got["run"], epoch=got["epoch"], key="pay")
+    note(f"{job['folder']}/acks", "parked")
+    await store.close()

@@ -20,10 +20,12 @@ VIOLATIONS: list[tuple[str, dict[str, str]]] = [
     ("layers", {"holdfast.wire.intruder": "import holdfast.system"}),
     ("layers", {"holdfast.store.intruder": "import holdfast.work.anything", "holdfast.work.anything": ""}),
     ("layers", {"holdfast.host.intruder": "import holdfast.keeper"}),
-    ("layers", {"holdfast.worker.intruder": "import holdfast.client"}),
+    ("layers", {"holdfast.client.intruder": "import holdfast.worker"}),
+    ("layers", {"holdfast.cli.intruder": "import holdfast.worker"}),
     ("layers", {"holdfast.cli.intruder": "import holdfast.mcp.anything", "holdfast.mcp.anything": ""}),
     ("layers", {"holdfast.intruder.anything": ""}),  # a package that no layer names
     ("roles", {"holdfast.cli.intruder": "import holdfast.host"}),
+    ("roles", {"holdfast.worker.intruder": "import holdfast.host"}),
     ("roles", {"holdfast.client.intruder": "import holdfast.keeper"}),
     ("work-plane", {"holdfast.mcp.intruder": "import holdfast.store.anything", "holdfast.store.anything": ""}),
     ("work-plane", {"holdfast.cli.intruder": "import holdfast.work"}),

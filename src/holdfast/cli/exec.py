@@ -2,6 +2,7 @@
 
 hold exec dev -- make test
 hold exec dev 'cd src && ls | wc -l'      one argument is shell source
+hold exec dev --step RUN:deploy -- ./deploy.sh      as a step of a durable run: never twice in silence
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from ..client.sync import Host, Session, plain_text
 from ..model import ids
 from ..model.errors import HoldfastError
+from ..model.work import EFFECTS
 from . import arguments, output
 
 TYPE_CHECKING = False
@@ -33,15 +35,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--raw", action="store_true", help="the terminal's own bytes (CR LF line ends)")
     parser.add_argument("--step", metavar="RUN:KEY", help="write the intent of this step first")
-    parser.add_argument("--effect", metavar="E", help="the step's effect")
+    parser.add_argument("--effect", choices=EFFECTS, help="--step: what running it twice would do (unsafe)")
+    parser.add_argument("--epoch", type=int, help="--step: the lease's epoch, for a worker that holds one")
     parser.add_argument("cmd", nargs="*", metavar="CMD")
     arguments.json_flag(parser)
     arguments.why(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.step or args.effect:
-        raise HoldfastError("usage", "--step is not there yet", "leave it out")
+    if not args.step and (args.effect or args.epoch is not None):
+        raise HoldfastError("usage", "--effect and --epoch are about a step", "--step RUN:KEY")
     if args.timeout is not None and args.timeout < 0:
         raise HoldfastError("usage", "a timeout cannot be negative", "--timeout 30")
     if args.max_output is not None and args.max_output < 0:
@@ -50,6 +53,10 @@ def run(args: argparse.Namespace) -> int:
     if not words:
         raise HoldfastError("usage", "no command to run", "hold exec SESSION -- COMMAND")
     host = Host()
+    if args.step:
+        from .exec_step import run_step
+
+        return run_step(host, args, words)
     return (
         _json(host, args, words) if args.json or args.max_output is not None else _stream(host, args, words)
     )
@@ -57,14 +64,18 @@ def run(args: argparse.Namespace) -> int:
 
 def _json(host: Host, args: argparse.Namespace, words: list[str]) -> int:
     session = Session(host, args.session, args.session)
-    limit = _OUTPUT_MAX if args.max_output is None else args.max_output
     result = session.exec_raw(words, args.timeout, args.why)
-    raw, omitted = session.exec_output(result, limit)
+    show(session, args, result)
+    return exit_code(result, quiet=args.json, name=args.session, timed_out=args.timeout is not None)
+
+
+def show(session: Session, args: argparse.Namespace, result: dict[str, Any], **more: Any) -> None:
+    """All of the result at once: a document, or as much of the output as was asked for."""
+    raw, omitted = session.exec_output(result, _OUTPUT_MAX if args.max_output is None else args.max_output)
     if args.json:
-        output.print_json(document(result, raw, omitted))
+        output.print_json({**document(result, raw, omitted), **more})
     else:
         _print(raw, args.raw)
-    return exit_code(result, quiet=args.json, name=args.session, timed_out=args.timeout is not None)
 
 
 def document(result: dict[str, Any], raw: bytes, omitted: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@
   hold step end RUN copy:batch-2 --result '{"rows": 812}'
   hold step fail RUN copy:batch-2 --error 'disk full'                        --unknown: it may have happened
   hold step settle RUN copy:batch-2 --done --evidence 'the rows are there'   or --not-done: it may run again
+  hold step settle RUN build --from-exec                                     as the host recorded the command's end
   hold step assign RUN copy:batch-2 --owner anna --within 2h                 who is to settle it, and by when
   hold step ls RUN
 """
@@ -34,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unknown", action="store_true", help="fail: it may have happened all the same")
     parser.add_argument("--done", dest="outcome", action="store_const", const="done", help="settle: it happened")
     parser.add_argument("--not-done", dest="outcome", action="store_const", const="not_done", help="settle: it did not")
+    parser.add_argument("--failed", dest="outcome", action="store_const", const="failed",
+                        help="settle: it ran and did not succeed; it may run again")  # fmt: skip
+    parser.add_argument("--from-exec", action="store_true", help="settle: by the record of its hold exec --step")
     parser.add_argument("--evidence", metavar="TEXT", help="settle: how you know")
     parser.add_argument("--owner", metavar="OPERATOR", help="assign: who is to settle it")
     parser.add_argument("--within", metavar="DURATION", help="assign: how soon")
@@ -54,14 +58,18 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not args.key:
         raise HoldfastError("usage", f"hold step {args.verb} needs the step's KEY", "hold step --help")
-    answer = work.call(f"step_{args.verb}", run=args.run, key=args.key, **_details(args))
+    if args.verb == "settle" and args.from_exec:
+        answer = {"key": args.key, "outcome": work.settle_exec(args.run, args.key, args.epoch)}
+    else:
+        answer = work.call(f"step_{args.verb}", run=args.run, key=args.key, **_details(args))
+    doubted = args.verb == "begin" and answer["decision"] == "in_doubt"
     if args.json:
         output.print_json(answer)
     elif args.verb == "begin":
         print(answer["decision"])
-        if answer["decision"] == "in_doubt":
+        if doubted:
             output.note(f"begun before, outcome unknown: hold step settle {args.run} {args.key} --done|--not-done")
-    return 0
+    return 5 if doubted else 0  # `begin && effect` must not have the effect
 
 
 def _details(args: argparse.Namespace) -> dict[str, Any]:
@@ -78,7 +86,7 @@ def _details(args: argparse.Namespace) -> dict[str, Any]:
         return {"error": args.error or args.why or "", "known": not args.unknown, "epoch": args.epoch, "why": args.why}
     if args.verb == "settle":
         if not args.outcome:
-            raise HoldfastError("usage", "did it happen?", "say --done or --not-done, with --evidence TEXT")
+            raise HoldfastError("usage", "did it happen?", "say --done, --not-done or --failed, with --evidence TEXT")
         proof = args.evidence or args.why
         result = parsed(args.result, "--result")
         return {"outcome": args.outcome, "result": result, "evidence": proof, "epoch": args.epoch}

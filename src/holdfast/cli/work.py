@@ -1,7 +1,8 @@
-"""Durable runs: begin one by hand, see where it stands, end it.
+"""Durable runs: begin one by hand or submit it to a worker, see where it stands, end it.
 
   hold work begin [--task ID] [--params JSON] [--item NAME]…      prints the run's id
-  hold work ls [--task ID]
+  hold work submit JOB [--task ID] [--params JSON] [--item NAME]…   the same, for hold worker to do
+  hold work ls [--task ID] [--job JOB] [--state STATE]
   hold work status RUN                                            items done, in doubt, pending
   hold work end RUN [--failed]
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from ..client.sync import Host
 from ..model.errors import HoldfastError
+from ..model.work import RUN_STATES
 from . import arguments, output
 from .step import parsed
 
@@ -20,14 +22,18 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("verb", choices=("begin", "ls", "status", "end"))
-    parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id, or the beginning of it")
-    parser.add_argument("--task", metavar="ID", help="begin, ls: the task it belongs to")
-    parser.add_argument("--params", metavar="JSON", help="begin: its parameters")
-    parser.add_argument("--item", metavar="NAME", dest="items", action="append", help="begin: what it has to do")
+    parser.add_argument("verb", choices=("begin", "submit", "ls", "status", "end"))
+    parser.add_argument("run", metavar="RUN|JOB", nargs="?", help="a run's id or its beginning; submit: the job")
+    parser.add_argument("--task", metavar="ID", help="begin, submit, ls: the task it belongs to")
+    parser.add_argument("--job", metavar="JOB", help="ls: only runs of this job")
+    parser.add_argument("--state", choices=RUN_STATES, help="ls: only runs in this state")
+    parser.add_argument("--params", metavar="JSON", help="begin, submit: its parameters")
+    parser.add_argument("--item", metavar="NAME", dest="items", action="append",
+                        help="begin, submit: what is to be done, one by one")  # fmt: skip
     parser.add_argument("--again", action="store_true", help="begin: another attempt at a task that is done")
     parser.add_argument("--failed", action="store_true", help="end: it failed")
     parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
+    arguments.why(parser)
     arguments.json_flag(parser)
 
 
@@ -35,24 +41,35 @@ def run(args: argparse.Namespace) -> int:
     work = Host().work
     if args.verb in ("status", "end") and not args.run:
         raise HoldfastError("usage", f"hold work {args.verb} needs a RUN", "hold work ls lists them")
+    if args.verb == "submit" and not args.run:
+        raise HoldfastError("usage", "hold work submit needs a JOB", "the name of a function in holdfast.Jobs()")
     if args.verb == "begin":
         params = parsed(args.params, "--params")
         answer: Any = work.call(
-            "begin_run", task=args.task, params=params, items=args.items, run=args.run, again=args.again
+            "begin_run", task=args.task, params=params, items=args.items, run=args.run, again=args.again,
+            why=args.why,
         )
+    elif args.verb == "submit":
+        params = parsed(args.params, "--params")
+        wanted = {"job": args.run, "task": args.task, "params": params, "items": args.items, "again": args.again}
+        answer = work.call("begin_run", **wanted, why=args.why)
     elif args.verb == "ls":
-        answer = work.runs(task=args.task)
+        answer = work.runs(task=args.task, job=args.job, state=args.state)
     elif args.verb == "status":
         answer = work.status(args.run)
     else:
-        answer = work.call("run_end", run=args.run, epoch=args.epoch, state="failed" if args.failed else "done")
+        state = "failed" if args.failed else "done"
+        answer = work.call("run_end", run=args.run, epoch=args.epoch, state=state, why=args.why)
     if args.json:
         output.print_json(answer)
-    elif args.verb == "begin":
+    elif args.verb in ("begin", "submit"):
         print(answer["run"])
     elif args.verb == "ls":
-        rows = [(r["run"], r["task"] or "-", r["state"], r["worker"] or "-", r["created_at"]) for r in answer]
-        output.table(("RUN", "TASK", "STATE", "WORKER", "BEGUN"), rows)
+        rows = [
+            (r["run"], r["task"] or "-", r["job"] or "-", r["state"], r["worker"] or "-", r["created_at"])
+            for r in answer
+        ]
+        output.table(("RUN", "TASK", "JOB", "STATE", "WORKER", "BEGUN"), rows)
     elif args.verb == "status":
         _show(answer)
     return 0
@@ -61,9 +78,11 @@ def run(args: argparse.Namespace) -> int:
 def _show(status: dict[str, Any]) -> None:
     held = f"held by {status['worker']} until {status['lease_until']}" if status["leased"] else "held by nobody"
     rows: list[tuple[object, object]] = [("run", status["run"]), ("task", status["task"] or "-")]
-    rows += [("state", status["state"]), ("lease", f"{held}, epoch {status['epoch']}")]
+    rows += [("job", status["job"] or "-"), ("state", status["state"]), ("lease", f"{held}, epoch {status['epoch']}")]
     rows += [("steps", ", ".join(f"{n} {state}" for state, n in status["steps"].items() if n) or "none yet")]
     for kind in ("done", "in_doubt", "failed", "pending") if status["items"] else ():
         rows.append((kind, f"{len(status['items'][kind])} of {status['items']['total']}"))
     rows += [("to settle", f"{s['key']} ({s['effect']}) by {s['settle_by']}") for s in status["in_doubt"]]
+    rows += [("waits for", status["waits_for"])] if status["waits_for"] else []
+    rows += [("session", f"{s['session']} from {s['from_offset']}") for s in status["sessions"]]
     output.table(("WHAT", "IS"), rows)

@@ -13,8 +13,9 @@ import time
 from ..model import ids
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S
-from ..model.work import Fenced, StepInDoubt
+from ..model.work import Fenced, Leaving, StepInDoubt
 from .run_state import AsyncRunState
+from .stepped import AsyncExecs, doubt
 from .work_aio import AsyncBeat, AsyncDirect, invoke, sleep, twin, untwin
 
 TYPE_CHECKING = False
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Self
 
-    from .aio import AsyncHost
+    from .aio import AsyncHost, AsyncSession
 
     Json = dict[str, Any]
 
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
 _WITH_REQUEST = frozenset({
     "begin_run", "run_end", "step_begin", "step_end", "step_fail", "step_settle", "log_append",
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
+    "run_claim",
 })  # fmt: skip
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 _ERROR_SHOWN = 2000  # characters of an exception that are kept: its message, not a dump
 
 
-class AsyncWork:
+class AsyncWork(AsyncExecs):
     """The work plane of a host, or of the PostgreSQL server that HOLDFAST_STORE names."""
 
     def __init__(self, host: AsyncHost, store: str | None = None) -> None:
@@ -75,11 +77,36 @@ class AsyncWork:
                     raise
                 await sleep(_STANDBY_PAUSE_S)
                 continue
-            return AsyncRun(self, made, lease)
+            return await self.held(made, lease)
 
-    async def runs(self, *, task: str | None = None, state: str | None = None, limit: int = 100) -> list[Json]:
+    async def held(self, made: Json, lease: float) -> AsyncRun:
+        """The run whose lease was just given, kept from now on; what its last worker ran in a session is settled."""
+        run = AsyncRun(self, made, lease)
+        if run.in_doubt and run.state == "active":
+            run.in_doubt = await self.settle_execs(run.id, run.epoch)
+        return run
+
+    async def submit(
+        self, job: str, params: Mapping[str, Any] | None = None, items: Sequence[str] | None = None, *,
+        task: str | None = None,
+    ) -> str:  # fmt: skip
+        """Have a worker do this (`hold worker MODULE:JOBS`); the run's id. Of a `task`, the one that is there."""
+        made = await self.call(
+            "begin_run", job=job, task=task, params=None if params is None else dict(params),
+            items=None if items is None else list(items),
+        )  # fmt: skip
+        return str(made["run"])
+
+    async def claim(self, jobs: Sequence[str], *, worker: str, lease: float, standby: bool = False) -> Json:
+        """The next run of these jobs, leased to this worker; without one, `run` is None. What `hold worker` asks."""
+        made: Json = await self.call("run_claim", jobs=list(jobs), worker=worker, ttl_s=lease, standby=standby)
+        return made
+
+    async def runs(
+        self, *, task: str | None = None, state: str | None = None, job: str | None = None, limit: int = 100
+    ) -> list[Json]:
         """The newest runs first."""
-        found: list[Json] = await self.call("run_ls", task=task, state=state, limit=limit)
+        found: list[Json] = await self.call("run_ls", task=task, state=state, job=job, limit=limit)
         return found
 
     async def status(self, run: str) -> Json:
@@ -90,7 +117,7 @@ class AsyncWork:
     async def settle(
         self, run: str, key: str, outcome: str, *, evidence: str | None = None, result: object = None
     ) -> None:
-        """Say what happened to a step in doubt: `done` (with its result) or `not_done`."""
+        """Say what happened to a step in doubt: `done` (with its result), `not_done` or `failed`."""
         await self.call("step_settle", run=run, key=key, outcome=outcome, evidence=evidence, result=result)
 
     async def artifact(self, run: str, name: str) -> bytes:
@@ -165,6 +192,7 @@ class AsyncRun(AsyncRunState):
         self.state: str = made["state"]  # a task that was finished before comes back as `done`
         self.resumed: bool = made["resumed"]
         self.in_doubt: list[str] = made["in_doubt"]
+        self.leaving = False  # set by a worker that is to stop: no further step is begun
         self._beat: AsyncBeat | None = None
         if self.state == "active":
             beside, run, epoch = work.beside(), self.id, self.epoch
@@ -208,12 +236,12 @@ class AsyncRun(AsyncRunState):
         begun = await self._call("step_begin", **about, idem_key=idem_key, why=why)
         if begun["decision"] == "in_doubt":
             if not await self._settled(begun, verify, compensate, args, kwargs):
-                raise _doubt(begun["step"])
+                raise doubt(begun["step"])
             begun = await self._call("step_begin", **about, idem_key=idem_key, why=why)
         if begun["decision"] == "reuse":
             return begun["result"]
         if begun["decision"] == "in_doubt":
-            raise _doubt(begun["step"])
+            raise doubt(begun["step"])
         context = StepContext(self.id, key, begun["epoch"], begun["idem_key"])
         try:
             text = values.encode(await invoke(fn, args, kwargs, context), f"the result of step {key!r}")
@@ -270,6 +298,18 @@ class AsyncRun(AsyncRunState):
         except HoldfastError:
             pass  # fenced, or the store is gone: the intent stays open, and is in doubt for the next worker
 
+    async def exec(
+        self, key: str, session: AsyncSession | str, *command: str, effect: str = "unsafe",
+        timeout: float | None = None, why: str | None = None,
+    ) -> Json:  # fmt: skip
+        """A step that is a command in a session's shell; how it ended is known to the session's host, also after our
+        death. The step's result: `exit_code`, `output` (its end), `exec_id`, `start`, `end`.
+        """
+        self._check()
+        return await self._work.exec(
+            self.id, key, session, *command, effect=effect, timeout=timeout, why=why, epoch=self.epoch
+        )
+
     async def log(self, body: object, *, kind: str = "message", step: str | None = None) -> int:
         """One more entry of the run's log; its number."""
         return int((await self._call("log_append", body=body, kind=kind, step=step))["seq"])
@@ -322,6 +362,8 @@ class AsyncRun(AsyncRunState):
     def _check(self) -> None:
         if self._beat is not None and self._beat.lost is not None:
             raise Fenced(self._beat.lost.message, self._beat.lost.hint)
+        if self.leaving:
+            raise Leaving
 
     async def _call(self, name: str, /, **args: Any) -> Any:
         return await self._work.call(name, run=self.id, epoch=self.epoch, **args)
@@ -342,13 +384,3 @@ def store_url(url: str | None) -> str | None:
 def own_name() -> str:
     """A worker's name that no other process has: where it runs, and which one it is."""
     return f"{os.uname().nodename[:64]}:{os.getpid()}:{ids.new('', 6)}"
-
-
-def _doubt(report: Json) -> StepInDoubt:
-    return StepInDoubt(
-        f"step {report['key']!r} ({report['effect']}) was begun under epoch {report['epoch']}"
-        " and its outcome is unknown",
-        f"find out what happened, then: hold step settle {report['run']} {report['key']} --done|--not-done"
-        " --evidence TEXT",
-        report,
-    )

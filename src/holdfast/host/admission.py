@@ -21,8 +21,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "open": ("view", SESSION), "attach": ("view", SESSION),
     # acting
     "run": ("start", NEW), "send": ("type", SESSION), "resize": ("resize", SESSION), "kill": ("signal", SESSION),
-    "exec": ("exec", SESSION), "stop": ("stop", SESSION), "restart": ("start", SESSION), "rm": ("stop", SESSION),
-    "rename": ("stop", SESSION), "prune": ("stop", EACH), "down": ("stop", HOST),
+    "exec": ("exec", SESSION), "exec_outcome": ("exec", SESSION), "stop": ("stop", SESSION),
+    "restart": ("start", SESSION), "rm": ("stop", SESSION), "rename": ("stop", SESSION), "prune": ("stop", EACH),
+    "down": ("stop", HOST),
     # the controls; the keeper checks who holds them
     "take": ("request_control", SESSION), "release": ("view", SESSION), "hand": ("view", SESSION),
     # the inbox: one's own items, and those of sessions one may view; who may answer depends on the item

@@ -36,7 +36,7 @@ _CHILD_VERBS = _OWN_VERBS | {"signal", "stop", "start"}
 _PLAIN = {"ping", "whoami", "ls", "ports", "run"}
 _ON_SESSION = (
     {"status", "screen", "offset", "recording", "keys", "wait", "exec_result", "open", "attach", "send", "resize"}
-    | {"exec", "take", "release", "kill", "stop", "restart", "rm", "ask", "asked"}
+    | {"exec", "exec_outcome", "take", "release", "kill", "stop", "restart", "rm", "ask", "asked"}
 )  # fmt: skip
 _CLAIMS = ("operator", "as", "isolation", "door")  # who it is, and what only the host says of a start
 

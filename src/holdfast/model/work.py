@@ -15,7 +15,7 @@ EFFECTS = ("none", "idempotent", "verifiable", "unsafe")
 # open: the intent is durable, the outcome is not. in_doubt: nobody knows; it is settled, or open again by rule.
 STEP_STATES = ("open", "done", "failed", "in_doubt", "settled")
 RUN_STATES = ("active", "done", "failed", "cancelled")
-OUTCOMES = ("done", "not_done")  # what a settlement can say
+OUTCOMES = ("done", "not_done", "failed")  # what a settlement can say; failed: it ran, and did not succeed
 DECISIONS = ("execute", "reuse", "in_doubt")
 
 # What a log entry is. The first four are written by the work plane itself, the others by whoever works.
@@ -30,6 +30,10 @@ class Fenced(HoldfastError):
 
     def __init__(self, message: str, hint: str = "stop; the run goes on elsewhere, or take it over again") -> None:
         super().__init__("fenced", message, hint)
+
+
+class Leaving(BaseException):
+    """A worker was asked to stop: the run's next step is not begun, and another worker goes on from there."""
 
 
 class StepInDoubt(HoldfastError):

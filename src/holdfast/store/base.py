@@ -92,6 +92,8 @@ class Run(NamedTuple):
     created_at: int
     ended_at: int | None
     outcome: str | None  # JSON
+    job: str | None  # what a worker runs for it; None: whoever began it works at it
+    waits_for: str | None  # the key of a step in doubt that a worker could not settle
 
 
 class Step(NamedTuple):

@@ -240,6 +240,12 @@ class PostgresStore:
 
     # -- words -----------------------------------------------------------------------------------------------------
 
+    def explain(self, error: BaseException) -> HoldfastError:
+        """An error of the server or of the way to it, in our words."""
+        if isinstance(error, _AWAY) or not isinstance(error, asyncpg.PostgresError):
+            return self._unreachable(error)
+        return self._explain(error)
+
     def _unreachable(self, error: BaseException) -> HoldfastError:
         return HoldfastError(
             "store_unreachable", f"cannot reach {self.shown}: {_first(error)}", "is the server up, and the URL right?"

@@ -57,6 +57,12 @@ def use_session(run: str, session: str, generation: int, offset: int, epoch: int
     return {"run": run, "session": session, "generation": generation}
 
 
+def one_step(run: str, key: str) -> Transaction[Json | None]:
+    held = yield from queries.seen(run)
+    step = yield from queries.step(run, key)
+    return None if step is None else steps.report(step, held.now)
+
+
 def all_steps(run: str, state: str | None) -> Transaction[list[Json]]:
     held = yield from queries.seen(run)
     found = yield from queries.steps(run, state)

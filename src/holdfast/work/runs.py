@@ -29,6 +29,8 @@ class Wanted(NamedTuple):
     again: bool
     parent: str | None
     by: str
+    job: str | None = None  # the name under which workers know what to do
+    why: str | None = None
 
 
 def check_items(items: object) -> list[str]:
@@ -80,22 +82,27 @@ def _create(wanted: Wanted, n: int) -> Transaction[Json]:
     if not made:
         return {}
     yield Query(
-        "INSERT INTO run (id, attempt, state, params, items, parent, request, created_at)"
-        " VALUES (?, ?, 'active', ?, ?, ?, ?, ?)",
-        (run, attempt, wanted.params or "{}", wanted.items, wanted.parent, wanted.request, now),
+        "INSERT INTO run (id, attempt, state, params, items, parent, request, created_at, job)"
+        " VALUES (?, ?, 'active', ?, ?, ?, ?, ?, ?)",
+        (run, attempt, wanted.params or "{}", wanted.items, wanted.parent, wanted.request, now, wanted.job),
     )
-    event = values.encode({"event": "begin", "task": wanted.task, "worker": wanted.worker}, "event")
+    about = {"event": "begin", "task": wanted.task, "worker": wanted.worker} | _given(job=wanted.job, why=wanted.why)
+    event = values.encode(about, "event")
     yield from queries.append(run, "run", event, at=now, epoch=0, by=wanted.by)
-    return (yield from _answer(run, resumed=False))
+    return (yield from answer(run, resumed=False))
 
 
 def _resume(run: str, wanted: Wanted) -> Transaction[Json]:
     held = yield from queries.held(run)
     kept = yield from queries.run(run)
-    for what, old, new in (("params", kept.params, wanted.params), ("items", kept.items, wanted.items)):
+    for what, old, new in (
+        ("other params", kept.params, wanted.params),
+        ("other items", kept.items, wanted.items),
+        ("another job", kept.job, wanted.job),
+    ):
         if new is not None and new != old:
             raise HoldfastError(
-                "conflict", f"the run {run} was begun with other {what}", "leave them out to resume it, or end it first"
+                "conflict", f"the run {run} was begun with {what}", "leave them out to resume it, or end it first"
             )
     first = (yield Query("SELECT request, (SELECT request FROM run WHERE id = ?) FROM attempt WHERE id = ?",
                          (run, held.attempt)))[0]  # fmt: skip
@@ -103,22 +110,25 @@ def _resume(run: str, wanted: Wanted) -> Transaction[Json]:
     if wanted.worker and not given and kept.ended_at is None:
         leases.may_take(held, wanted.worker)
         yield from leases.grant(run, held, wanted.worker, wanted.ttl, wanted.request)
-    return (yield from _answer(run, resumed=first[1] != wanted.request))
+    return (yield from answer(run, resumed=first[1] != wanted.request))
 
 
-def _answer(run: str, *, resumed: bool) -> Transaction[Json]:
+def answer(run: str, *, resumed: bool) -> Transaction[Json]:
     kept = yield from queries.run(run)
     held = yield from queries.seen(run)
     doubts = yield Query("SELECT key FROM step WHERE run = ? AND state = 'in_doubt'", (run,))
     return {
-        "run": run, "task": kept.task, "attempt": kept.attempt, "n": held.n, "state": kept.state, "resumed": resumed,
+        "run": run, "task": kept.task, "job": kept.job, "attempt": kept.attempt, "n": held.n, "state": kept.state,
+        "resumed": resumed,
         "worker": held.worker, "epoch": held.epoch, "lease_until": _time(held.lease_until),
         "params": values.decode(kept.params), "items": values.decode(kept.items),
         "in_doubt": sorted(key for (key,) in doubts),  # here: databases disagree about the order of text
     }  # fmt: skip
 
 
-def end(run: str, epoch: int | None, state: str, outcome: str, by: str, request: str) -> Transaction[Json]:
+def end(
+    run: str, epoch: int | None, state: str, outcome: str, by: str, request: str, why: str | None = None
+) -> Transaction[Json]:
     """No more writes. Not while a step is open or in doubt: that would hide it."""
     held = yield from queries.held(run)
     if (yield from queries.appended(run, request)):
@@ -137,7 +147,7 @@ def end(run: str, epoch: int | None, state: str, outcome: str, by: str, request:
             "UPDATE attempt SET ended_at = ?, outcome = ?, lease_until = 0 WHERE id = ?",
             (held.now, state, held.attempt),
         )
-    event = values.encode({"event": "end", "state": state}, "event")
+    event = values.encode({"event": "end", "state": state} | _given(why=why), "event")
     yield from queries.append(run, "run", event, at=held.now, epoch=epoch, by=by, request=request)
     return {"run": run, "state": state}
 
@@ -148,7 +158,13 @@ def status(run: str) -> Transaction[Json]:
     rows = yield Query("SELECT key, state, outcome FROM step WHERE run = ? ORDER BY begun_at, key", (run,))
     doubts = yield from queries.steps(run, "in_doubt")
     logged = yield Query("SELECT COALESCE(MAX(seq), 0) FROM log WHERE run = ?", (run,))
-    return describe(kept, held, [(k, s, o) for k, s, o in rows], doubts, logged[0][0])
+    used = yield Query(
+        "SELECT session, generation, from_offset FROM run_session WHERE run = ? ORDER BY at, session, generation",
+        (run,),
+    )
+    sessions = [{"session": s, "generation": g, "from_offset": o} for s, g, o in used]
+    told = describe(kept, held, [(k, s, o) for k, s, o in rows], doubts, logged[0][0])
+    return {**told, "job": kept.job, "waits_for": kept.waits_for, "sessions": sessions}
 
 
 def describe(kept: Run, held: Held, rows: list[tuple[str, str, str | None]], doubts: list[Step], seq: int) -> Json:
@@ -192,14 +208,14 @@ def sort_items(items: list[str], states: dict[str, str]) -> dict[str, Any]:
     return sorted_
 
 
-def listing(task: str | None, state: str | None, limit: int) -> Transaction[list[Json]]:
+def listing(task: str | None, state: str | None, limit: int, job: str | None = None) -> Transaction[list[Json]]:
     where, args = [], []
-    for column, value in (("a.task", task), ("r.state", state)):
+    for column, value in (("a.task", task), ("r.state", state), ("r.job", job)):
         if value is not None:
             where.append(f"{column} = ?")
             args.append(value)
     rows = yield Query(
-        "SELECT r.id, a.task, r.state, a.n, a.worker, a.epoch, a.lease_until, r.created_at, r.ended_at"
+        "SELECT r.id, a.task, r.state, a.n, a.worker, a.epoch, a.lease_until, r.created_at, r.ended_at, r.job"
         " FROM run r JOIN attempt a ON a.id = r.attempt"
         + (" WHERE " + " AND ".join(where) if where else "")
         + " ORDER BY r.created_at DESC, r.id LIMIT ?",
@@ -208,7 +224,7 @@ def listing(task: str | None, state: str | None, limit: int) -> Transaction[list
     names = ("run", "task", "state", "n", "worker", "epoch")
     return [
         dict(zip(names, row, strict=False))
-        | {"lease_until": _time(row[6]), "created_at": _time(row[7]), "ended_at": _time(row[8])}
+        | {"lease_until": _time(row[6]), "created_at": _time(row[7]), "ended_at": _time(row[8]), "job": row[9]}
         for row in rows
     ]
 
@@ -221,6 +237,10 @@ def resolve(wanted: str) -> Transaction[str]:
         return str(rows[0][0])
     what = f"{wanted[:80]!r} begins several run ids" if rows else f"no run {wanted[:80]!r}"
     raise not_found(what, "give more letters" if rows else "begin one first")
+
+
+def _given(**facts: str | None) -> Json:
+    return {name: value for name, value in facts.items() if value}
 
 
 def _time(micros: int | None) -> str | None:

@@ -29,6 +29,7 @@ from ..model.work import LOG_KINDS, RUN_STATES, check_effect, check_word
 from ..store.base import Store
 from . import artifacts, leases, notes, runs, stepping, values
 from .calls import CheckpointCalls
+from .job_calls import JobCalls
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -37,7 +38,7 @@ _LISTED_MAX = 1000  # runs or log entries in one answer; a following call goes o
 _TEXT_MAX = 16 << 10  # a reason, an error, evidence: pages, not books
 
 
-class Work(CheckpointCalls):
+class Work(CheckpointCalls, JobCalls):
     """`await work.call("step_begin", run=…, key=…)`, or the method of the same name."""
 
     def __init__(self, store: Store, by: str = "op_unknown") -> None:
@@ -63,7 +64,8 @@ class Work(CheckpointCalls):
     async def begin_run(
         self, *, params: Json | None = None, items: list[str] | None = None, task: str | None = None,
         run: str | None = None, worker: str | None = None, ttl_s: float = RUN_LEASE_S, again: bool = False,
-        parent: str | None = None, by: str | None = None, request: str | None = None,
+        parent: str | None = None, job: str | None = None, why: str | None = None, by: str | None = None,
+        request: str | None = None,
     ) -> Json:  # fmt: skip
         """A new run; or, of a task or by its id, the one that is there, taken over if its lease is free."""
         if params is not None and not isinstance(params, dict):
@@ -79,6 +81,8 @@ class Work(CheckpointCalls):
             again=again,
             parent=parent,
             by=by or self.by,
+            job=None if job is None else check_word("a job", job),
+            why=_text(why, "the reason"),
         )
         return await self.store.write(lambda: runs.begin(wanted))
 
@@ -92,12 +96,13 @@ class Work(CheckpointCalls):
 
     async def run_end(
         self, *, run: str, epoch: int | None = None, state: str = "done", outcome: Any = None,
-        by: str | None = None, request: str | None = None,
+        why: str | None = None, by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         if state not in RUN_STATES[1:]:
             raise invalid(f"a run ends as one of {', '.join(RUN_STATES[1:])}", f"not {str(state)[:40]!r}")
         text, asked, run = values.encode(outcome, "the run's outcome"), request or ids.new("req_"), await self._run(run)
-        return await self.store.write(lambda: runs.end(run, epoch, state, text, by or self.by, asked))
+        reason = _text(why, "the reason")
+        return await self.store.write(lambda: runs.end(run, epoch, state, text, by or self.by, asked, reason))
 
     async def run_status(self, *, run: str, by: str | None = None) -> Json:
         """Where it stands: which items are done, in doubt, pending; who holds it; what is to be settled."""
@@ -105,10 +110,11 @@ class Work(CheckpointCalls):
         return await self.store.read(lambda: runs.status(run))
 
     async def run_ls(
-        self, *, task: str | None = None, state: str | None = None, limit: int = 100, by: str | None = None
-    ) -> list[Json]:
+        self, *, task: str | None = None, state: str | None = None, job: str | None = None, limit: int = 100,
+        by: str | None = None,
+    ) -> list[Json]:  # fmt: skip
         most = max(1, min(int(limit), _LISTED_MAX))
-        return await self.store.read(lambda: runs.listing(task, state, most))
+        return await self.store.read(lambda: runs.listing(task, state, most, job))
 
     async def run_session(
         self, *, run: str, session: str, generation: int, from_offset: int, epoch: int | None = None,
@@ -157,7 +163,7 @@ class Work(CheckpointCalls):
         self, *, run: str, key: str, outcome: str, result: Any = None, evidence: str | None = None,
         epoch: int | None = None, by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
-        """Say what happened to a step in doubt: `done` (with its result) or `not_done` (it may run again)."""
+        """Say what happened to a step in doubt: `done` (with its result), `not_done` or `failed` (it may run again)."""
         run, asked = await self._run(run), request or ids.new("req_")
         text, proof = values.encode(result, "the result"), _text(evidence, "the evidence")
         who = check_word("who settles", by or self.by)
@@ -174,6 +180,11 @@ class Work(CheckpointCalls):
         if within_s is not None and not 0 < within_s <= RUN_LEASE_MAX_S * 52:
             raise invalid("a step is to be settled within a year", f"not {within_s:g} s")
         return await self.store.write(lambda: stepping.assign(run, key, who, within_s))
+
+    async def step_find(self, *, run: str, key: str, by: str | None = None) -> Json | None:
+        """One step, or null."""
+        run = await self._run(run)
+        return await self.store.read(lambda: notes.one_step(run, check_word("a step's key", key)))
 
     async def step_ls(self, *, run: str, state: str | None = None, by: str | None = None) -> list[Json]:
         run = await self._run(run)

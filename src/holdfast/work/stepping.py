@@ -193,11 +193,15 @@ def settle(
     what = steps.settle(
         step, held, key=key, outcome=outcome, by=by, evidence=evidence, request=request, epoch=epoch
     )
+    state = "failed" if outcome == "failed" else "settled"
     if what == "settle":
         yield Query(
-            "UPDATE step SET state = 'settled', outcome = ?, result = ?, settled_by = ?, evidence = ?, ended_at = ?,"
-            " end_request = ? WHERE run = ? AND key = ?",
-            (outcome, result if outcome == "done" else None, by, evidence, held.now, request, run, key),
+            "UPDATE step SET state = ?, error = COALESCE(?, error), outcome = ?, result = ?, settled_by = ?,"
+            " evidence = ?, ended_at = ?, end_request = ? WHERE run = ? AND key = ?",
+            (
+                state, evidence if outcome == "failed" else None, outcome, result if outcome == "done" else None, by,
+                evidence, held.now, request, run, key,
+            ),
         )
         body = {"outcome": outcome, "by": by, "evidence": evidence}
         yield from queries.append(
@@ -205,7 +209,7 @@ def settle(
         )
         if steps.by_hand(held.worker):
             yield from leases.let_go(held)
-    return {"key": key, "state": "settled", "outcome": outcome}
+    return {"key": key, "state": state, "outcome": outcome}
 
 
 def assign(run: str, key: str, owner: str | None, within_s: float | None) -> Transaction[Json]:

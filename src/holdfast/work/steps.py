@@ -6,7 +6,7 @@
                          ├── takeover, or begun again by a stranger ──> in_doubt
                          │                                                 │
                          │<── begin (idempotent: same key again) ──────────┤
-                         │<── begin ── settled (not_done) <── settle ──────┤
+                         │<── begin ── settled (not_done), failed <── settle ┤
                                        settled (done)     <── settle ──────┘
 """
 

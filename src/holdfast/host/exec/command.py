@@ -65,7 +65,7 @@ class Command:
 
     def never_ran(self) -> None:
         """Not a byte of it was typed: nobody shall take it for one that runs."""
-        self.finish("shell_ended", None, int(self.record["from"]), None)
+        self.finish("shell_ended", None, int(self.record["from"]), None, void=True)
         self.clean()
 
     def begin_record(self) -> None:
@@ -79,12 +79,13 @@ class Command:
         if self.waker is not None and not self.waker.done():
             self.waker.set_result(None)
 
-    def finish(self, state: str, exit_code: int | None, end: int, cwd: str | None) -> None:
+    def finish(self, state: str, exit_code: int | None, end: int, cwd: str | None, *, void: bool = False) -> None:
         now = time.time()
         start = self.record["start"] if self.record["start"] is not None else end
         facts = {
             "state": state, "exit_code": exit_code, "start": start, "end": max(start, end), "cwd": cwd, "prompt": None,
             "duration_ms": int((now - self.record["started_at"]) * 1000), "ended_at": now,
+            "void": void,
         }  # fmt: skip
         self._results.add({"exec_id": self.id, **facts})
         self.update(**facts)

@@ -17,10 +17,12 @@ from ...model import ids, limits
 from ...model.activity import SHELLS
 from ...model.errors import HoldfastError, invalid, not_found
 from ...model.prompts import seen_at_prompt
+from ...model.times import rfc3339
 from ...system.files import write_new
 from ...system.tree import inner_pid
 from ..session import Session
 from ..waits import SAMPLE_FIRST_S, SAMPLE_MAX_S
+from . import outcomes
 from .command import Command
 from .results import Results, ended
 from .wrap import abandon, probe, wrap
@@ -42,6 +44,7 @@ class Execs:
         self._observe = observe
         self._running: dict[str, Command] = {}
         self._results: dict[str, Results] = {}
+        self._starting: set[str] = set()  # exec ids that were asked for and have no record yet
 
     def _of(self, session: Session) -> Results:
         return self._results.setdefault(session.id, Results(session.folder.execs))
@@ -50,7 +53,7 @@ class Execs:
 
     async def start(
         self, session: Session, source: bytes, actor: Json, typed: Callable[[Command], None],
-        exec_id: str | None = None, why: str | None = None,
+        exec_id: str | None = None, why: str | None = None, *, step: bool = False,
     ) -> Command:  # fmt: skip
         """`typed` is told of a command once the shell has it, also when whoever asked has left by then."""
         if not session.live or session.link is None:
@@ -61,15 +64,20 @@ class Execs:
             )
         if exec_id is not None and not _is_exec_id(exec_id):
             raise invalid(f"{str(exec_id)[:40]!r} is not an exec id", "leave it out and one is made")
-        if exec_id is not None and (exec_id in self._running or exec_id in self._of(session).all()):
-            raise HoldfastError("conflict", f"{exec_id} was run already", "hold wait --for done=ID waits for it")
         if b"\0" in source:
             raise invalid("a command cannot contain a NUL byte", "put it into a file")
+        exec_id = exec_id or ids.new("exe_")
+        if step:
+            outcomes.refuse_called_off(self._of(session), exec_id)
+        if exec_id in self._running or exec_id in self._of(session).all():
+            raise HoldfastError("conflict", f"{exec_id} was run already", "hold wait --for done=ID waits for it")
         self._refuse_if_busy(session)
         session.busy_exec = "starting"
+        self._starting.add(exec_id)
         try:
-            return await self._begin(session, source, actor, typed, exec_id or ids.new("exe_"), why)
+            return await self._begin(session, source, actor, typed, exec_id, why)
         finally:
+            self._starting.discard(exec_id)
             if session.busy_exec == "starting":
                 session.busy_exec = None
 
@@ -143,7 +151,7 @@ class Execs:
             "exec_id": exec_id, "token": token, "shell": shell, "shell_pid": inner_pid(prompt["pid"]),
             "state": "running", "exit_code": None, "from": session.link.end, "start": None, "end": None, "cwd": None,
             "prompt": None, "duration_ms": 0, "started_at": time.time(), "operator": actor["operator"],
-            "generation": session.manifest["generation"], "actor": actor,
+            "generation": session.manifest["generation"], "actor": actor, "void": False,
             "source": source[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace"),
         }  # fmt: skip
         command = Command(session, record, self._of(session))
@@ -397,6 +405,19 @@ class Execs:
             "exec_id": r["exec_id"], "state": r["state"], "exit_code": r["exit_code"], "start": r["start"], "end": end,
             "duration_ms": running_ms if command.running else r["duration_ms"], "cwd": r["cwd"], "prompt": r["prompt"],
         }  # fmt: skip
+
+    def outcome(self, session: Session, exec_id: str, since: str) -> Json:
+        """How it ended, for whoever has to say what became of it; what never began never will from here on."""
+        if not _is_exec_id(exec_id):
+            raise invalid(f"{exec_id[:40]!r} is not an exec id", "exec ids come from hold exec --json")
+        if exec_id in self._starting:
+            return {"known": "running", "exec_id": exec_id}
+        try:
+            command = self.find(session, exec_id)
+        except HoldfastError:
+            sure = session.live and session.link is not None and str(rfc3339(session.manifest["started_at"])) <= since
+            return outcomes.call_off(self._of(session), exec_id, session.manifest["generation"], time.time(), sure)
+        return {"known": outcomes.known(command.record), **self.result(command)}
 
     def find(self, session: Session, exec_id: str) -> Command:
         command = self._running.get(exec_id)

@@ -40,8 +40,9 @@ class Commands(Approving):
 
         with session.touching(*caller.everyone):
             command = await self.execs.start(
-                session, source, caller.actor, typed, request.get("exec_id"), why_of(request)
-            )
+                session, source, caller.actor, typed, request.get("exec_id"), why_of(request),
+                step=bool(request.get("step")),
+            )  # fmt: skip
         if request.get("start_only"):
             while command.record["start"] is None and command.running:
                 await command.changed.wait()
@@ -58,6 +59,11 @@ class Commands(Approving):
             timeout = request.get("timeout")
             await self.execs.wait(command, None if timeout is None else float(timeout))
         return self._with_output(session, self.execs.result(command))
+
+    async def op_exec_outcome(self, request: Json, caller: Caller) -> Json:
+        """For a step that was begun and not ended: `ended`, `running`, `never` (and from now on refused), `unknown`."""
+        session = await self._find(request, caller)
+        return self.execs.outcome(session, str(request.get("exec_id") or ""), str(request.get("since") or ""))
 
     def _with_output(self, session: Session, result: Json) -> Json:
         """Small output comes along; large output is read by offset, past this process."""

@@ -1,0 +1,35 @@
+"""What a worker tells: a line each on stderr for people, or a JSON document each on stdout for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+_WORDS = {
+    "ready": "{worker} looks for work: {jobs}",
+    "begun": "{job} {run}: begun",
+    "taken_over": "{job} {run}: goes on from {before} under epoch {epoch}",
+    "done": "{job} {run}: done",
+    "failed": "{job} {run}: failed: {message}",
+    "parked": "{job} {run}: waits for step {step!r} to be settled: {message}",
+    "left": "{job} {run}: given back",
+    "stopped": "{worker} has stopped",
+}
+
+
+class Events:
+    """`tell(event, **facts)`."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def tell(self, event: str, **facts: Any) -> None:
+        if self._as_json:
+            sys.stdout.write(json.dumps({"event": event, **{k: v for k, v in facts.items() if v is not None}}) + "\n")
+            sys.stdout.flush()
+            return
+        shown = {k: ", ".join(v) if isinstance(v, list) else v for k, v in facts.items()}
+        line = _WORDS[event].format_map(shown) + (" (standby)" if facts.get("standby") else "")
+        print("hold worker: " + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line),  # noqa: T201
+              file=sys.stderr, flush=True)  # fmt: skip

@@ -1,0 +1,134 @@
+"""A worker's life: look for a run, keep its lease while its job runs, say how it ended; leave when asked to.
+
+    done       the job returned: its value is the run's outcome
+    failed     the job raised: the error is the run's outcome
+    parked     a step is in doubt that no rule settles: the run waits for a person, the worker goes on with others
+    left       the worker was asked to stop: no further step is begun, and the lease is given back
+    fenced     somebody else is the writer now: nothing more is written, and the worker ends (exit 5)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import signal
+import threading
+from typing import Any
+
+from ..client.aio import AsyncHost
+from ..client.jobs import Jobs
+from ..client.sync import Host
+from ..client.work import own_name
+from ..model.limits import WORKER_LOOK_S
+from ..model.work import Leaving
+from .ending import Ending, ending
+from .events import Events
+
+Json = dict[str, Any]
+_LEAST_PAUSE_S = 0.05  # a lease that runs out in this moment is looked at again, but not in a loop
+_UNSETTLED = ("in_doubt", "open")
+
+
+class Worker:
+    """`run()` until it is asked to stop, or with `once` until nothing is left to do."""
+
+    def __init__(
+        self, jobs: Jobs, events: Events, *, standby: bool, lease: float, name: str | None = None, once: bool = False
+    ) -> None:
+        self._jobs, self._events, self._standby, self._lease, self._once = jobs, events, standby, lease, once
+        self.name = name or own_name()
+        self._stopping = threading.Event()
+        self._signal = 0
+        self._current: Any = None  # the run at hand
+
+    def run(self) -> int:
+        """The process's exit status."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        with Host() as host:
+            self._events.tell("ready", worker=self.name, jobs=self._jobs.names, standby=self._standby)
+            while not self._stopping.is_set():
+                made = host.work.claim(
+                    self._jobs.names, worker=self.name, lease=self._lease, standby=self._standby
+                )
+                if made["run"] is not None:
+                    self._work_at(host, made)
+                elif self._once and not made["active"]:
+                    break
+                else:
+                    left = WORKER_LOOK_S if made["next_in_s"] is None else made["next_in_s"]
+                    self._stopping.wait(max(_LEAST_PAUSE_S, min(WORKER_LOOK_S, left)))
+        self._events.tell("stopped", worker=self.name)
+        return 130 if self._signal == signal.SIGINT else 0
+
+    def _stop(self, number: int, frame: object) -> None:
+        """Leave at the next step. Asked twice, at once: what is under way is in doubt then."""
+        if self._stopping.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        self._signal = number
+        self._stopping.set()
+        if self._current is not None:
+            self._current.leaving = True
+
+    def _hold(self, run: Any) -> Any:
+        self._current = run
+        run.leaving = self._stopping.is_set()  # asked in between
+        return run
+
+    def _work_at(self, host: Host, made: Json) -> None:
+        about = {"run": made["run"], "job": made["job"], "epoch": made["epoch"]}
+        if made["resumed"]:
+            self._events.tell("taken_over", **about, before=made["before"], in_doubt=made["in_doubt"])
+        else:
+            self._events.tell("begun", **about)
+        job = self._jobs[made["job"]]
+        try:
+            waits = inspect.iscoroutinefunction(job)
+            end = asyncio.run(self._await(job, made)) if waits else self._call(host, job, made)
+        finally:
+            self._current = None
+        facts = {"step": end.value} if end.how == "parked" else {"outcome": end.value} if end.how == "done" else {}
+        self._events.tell(end.how, **about, **facts, message=end.message)
+
+    def _call(self, host: Host, job: Any, made: Json) -> Ending:
+        run, outcome, error = self._hold(host.work.held(made, self._lease)), None, None
+        try:
+            outcome = job(run)
+        except (Exception, Leaving) as e:  # noqa: BLE001 - a job may raise anything; what it means is decided below
+            error = e
+        unsettled: list[str] = []
+        if not isinstance(error, Leaving):
+            for state in _UNSETTLED:
+                unsettled += [s["key"] for s in host.work.call("step_ls", run=run.id, state=state)]
+        end = ending(outcome, error, unsettled)
+        if end.how == "done":
+            run.finish(end.value)
+        elif end.how == "failed":
+            run.fail(end.value)
+        elif end.how == "parked":
+            host.work.call("run_park", run=run.id, epoch=run.epoch, key=end.value)
+        run.close()
+        return end
+
+    async def _await(self, job: Any, made: Json) -> Ending:
+        """The same for a job that is a coroutine, in an event loop of its own."""
+        async with AsyncHost() as host:
+            run, outcome, error = self._hold(await host.work.held(made, self._lease)), None, None
+            try:
+                outcome = await job(run)
+            except (Exception, Leaving) as e:  # noqa: BLE001 - as above
+                error = e
+            unsettled: list[str] = []
+            if not isinstance(error, Leaving):
+                for state in _UNSETTLED:
+                    unsettled += [s["key"] for s in await host.work.call("step_ls", run=run.id, state=state)]
+            end = ending(outcome, error, unsettled)
+            if end.how == "done":
+                await run.finish(end.value)
+            elif end.how == "failed":
+                await run.fail(end.value)
+            elif end.how == "parked":
+                await host.work.call("run_park", run=run.id, epoch=run.epoch, key=end.value)
+            await run.close()
+            return end

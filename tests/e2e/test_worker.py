@@ -1,0 +1,181 @@
+"""`hold worker` as people use it: jobs of a module, what becomes of them, and mistakes in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.client.sync import Host
+from tests.support.home import HOLD, HomeForTests, Result
+from tests.support.postgres import Server
+
+DEADLINE_S = 90
+
+APP = """
+import holdfast
+jobs = holdfast.Jobs()
+empty = holdfast.Jobs()
+
+@jobs.job
+def add(run):
+    return run.step("add", lambda a, b: a + b, run.params["a"], run.params["b"])
+
+@jobs.job(name="add later")
+async def later(run):
+    async def add(a, b):
+        return a + b
+    return await run.step("add", add, run.params["a"], run.params["b"], effect="none")
+
+@jobs.job
+def broken(run):
+    run.step("first", lambda: 1, effect="idempotent")
+    raise KeyError("no such thing")
+
+@jobs.job
+def pays(run):
+    def pay():
+        raise ConnectionError("the line went dead")
+    receipt = run.step("pay", pay)
+    return {"receipt": receipt}
+
+@jobs.job
+async def pays_later(run):
+    async def pay():
+        raise ConnectionError("the line went dead")
+    return {"receipt": await run.step("pay", pay)}
+
+@jobs.job
+def in_a_shell(run):
+    return run.exec("build", run.params["session"], "echo built", timeout=60)["output"]
+"""
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def host(request: pytest.FixtureRequest, hold: HomeForTests, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    monkeypatch.delenv("HOLDFAST_STORE", raising=False)
+    if request.param == "postgres":
+        server: Server = request.getfixturevalue("postgres")
+        hold.env["HOLDFAST_STORE"] = server.url()
+        monkeypatch.setenv("HOLDFAST_STORE", hold.env["HOLDFAST_STORE"])
+    with Host(str(hold.path)) as made:
+        yield made
+
+
+@pytest.fixture
+def worker(hold: HomeForTests, tmp_path: Path) -> Any:
+    """Run `hold worker` in a folder with app.py until nothing is left to do."""
+    (tmp_path / "app.py").write_text(APP)
+
+    def work(*words: str, jobs: str = "app:jobs") -> Result:
+        done = subprocess.run(
+            [*HOLD, "worker", jobs, "--once", *words], env=hold.env, cwd=tmp_path, capture_output=True,
+            timeout=DEADLINE_S, check=False,
+        )  # fmt: skip
+        return Result(done)
+
+    return work
+
+
+def test_jobs_run_and_their_value_is_the_runs_outcome(host: Host, hold: HomeForTests, worker: Any) -> None:
+    first = host.work.submit("add", {"a": 2, "b": 3})
+    second = hold("work", "submit", "add later", "--params", '{"a": 4, "b": 5}', "--item", "add").out.strip()
+    done = worker("--json", "--name", "w1")
+    assert done.code == 0, done.err
+    events = [json.loads(line) for line in done.out.splitlines()]
+    assert [e["event"] for e in events] == ["ready", "begun", "done", "begun", "done", "stopped"]
+    assert [(e["run"], e["outcome"]) for e in events if e["event"] == "done"] == [(first, 5), (second, 9)]
+    assert [host.work.status(run)["outcome"] for run in (first, second)] == [5, 9]
+    listed = hold("work", "ls", "--job", "add", "--state", "done", "--json").json
+    assert [(r["run"], r["worker"]) for r in listed] == [(first, "w1")]
+
+
+def test_a_job_that_raises_fails_its_run_and_the_worker_goes_on(host: Host, worker: Any) -> None:
+    bad, good = host.work.submit("broken"), host.work.submit("add", {"a": 1, "b": 1})
+    done = worker()
+    assert done.code == 0
+    assert f"broken {bad}: failed: KeyError: 'no such thing'" in done.err
+    assert "Traceback" not in done.err
+    status = host.work.status(bad)
+    assert (status["state"], status["outcome"]["error"]) == ("failed", "KeyError: 'no such thing'")
+    assert 'raise KeyError("no such thing")' in status["outcome"]["traceback"]
+    assert host.work.status(good)["outcome"] == 2
+
+
+@pytest.mark.parametrize("job", ["pays", "pays_later"])
+def test_a_run_with_a_step_in_doubt_waits_for_a_person_and_then_goes_on(
+    host: Host, hold: HomeForTests, worker: Any, job: str
+) -> None:
+    run = host.work.submit(job)
+    done = worker()
+    assert (done.code, "waits for step 'pay' to be settled" in done.err) == (0, True), done.err
+    status = hold("work", "status", run)
+    assert "waits for\tpay" in status.out
+    assert "begun" not in worker().err  # it does not ask again and again
+    assert hold("step", "settle", run, "pay", "--done", "--result", '"r7"', "--evidence", "the bank's list").code == 0
+    assert worker().code == 0
+    assert host.work.status(run)["outcome"] == {"receipt": "r7"}
+
+
+def test_a_job_can_run_a_command_in_a_session(host: Host, hold: HomeForTests, worker: Any) -> None:
+    shell = hold.run(name="dev")
+    run = host.work.submit("in_a_shell", {"session": "dev"})
+    assert worker().code == 0
+    status = host.work.status(run)
+    assert status["outcome"] == "built\n"
+    assert [s["session"] for s in status["sessions"]] == [shell.id]
+
+
+def test_mistakes_are_one_line_with_what_to_do(hold: HomeForTests, worker: Any, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("import no_such_module")
+    (tmp_path / "worse.py").write_text("raise RuntimeError('two\\nlines')")
+    for jobs, code, said in (
+        ("app", 2, "is not MODULE:JOBS"),
+        ("app:", 2, "is not MODULE:JOBS"),
+        ("nowhere:jobs", 3, "no module 'nowhere' here"),
+        ("app:others", 3, "others = holdfast.Jobs()"),
+        ("app:holdfast", 3, "has no jobs"),
+        ("app:empty", 2, "has no job yet"),
+        ("bad:jobs", 2, "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("worse:jobs", 2, "RuntimeError: two"),
+    ):
+        told = worker(jobs=jobs)
+        assert (told.code, told.err.count("\n")) == (code, 1), told.err
+        assert said in told.err
+        assert told.out == ""
+    assert worker("--lease", "0s").code == 2
+    assert worker("--lease", "soon").code == 2
+    assert worker("--lease", "900d").code == 2
+    assert json.loads(worker("--json", jobs="nowhere:jobs").out)["error"]["code"] == "not_found"
+    assert hold("work", "submit").code == 2
+    assert hold("work", "submit", "add", "--params", "[1]").code == 2
+    assert hold("work", "ls", "--json").json == []
+
+
+def test_jobs_are_registered_once_each() -> None:
+    jobs = holdfast.Jobs()
+
+    def one(run: Any) -> None: ...
+
+    jobs.job(one)
+    jobs.job(one)
+    jobs.job(one, name="two")
+    assert jobs.names == ["one", "two"]
+    with pytest.raises(holdfast.HoldfastError, match="two jobs 'two'"):
+        jobs.job(lambda run: None, name="two")
+    with pytest.raises(holdfast.HoldfastError):
+        jobs.job(3)  # type: ignore[arg-type]
+
+
+def test_a_worker_that_cannot_reach_its_store_says_so(hold: HomeForTests, worker: Any) -> None:
+    hold.env["HOLDFAST_STORE"] = "postgresql://nobody@127.0.0.1:1/none"
+    told = worker()
+    assert (told.code, told.err.count("\n")) == (1, 2), told.err  # that it looks for work, and that it cannot
+    assert "cannot reach postgresql://nobody@127.0.0.1:1/none" in told.err
+    assert os.path.exists(hold.path)
