@@ -23,6 +23,7 @@ Handler = Callable[[Json, "Peer"], Awaitable["Reply"]]
 log = logging.getLogger("holdfast.host")
 
 _RECV_BYTES = 65536
+_AT_ONCE_S = 0.02  # most answers come sooner, and nobody need look meanwhile whether the client is still there
 
 
 class Reply:
@@ -129,6 +130,7 @@ class Server:
                     return
                 waiting += decoder.feed(data)
             work = loop.create_task(self._answer(waiting.pop(0), peer))
+            await asyncio.wait({work}, timeout=_AT_ONCE_S)
             # A client that goes away ends its own request: a wait for nobody is not kept up.
             while not work.done():
                 more = loop.create_task(loop.sock_recv(sock, _RECV_BYTES))

@@ -25,7 +25,7 @@ _MARKS = {"{now}": "holdfast_now()", "{for_update}": "", "{for_share}": ""}
 _BUSY_MS = 10_000  # another process with the file open (a backup, the sqlite3 shell) is waited for this long
 _STATEMENTS_KEPT = 256  # prepared statements: more than the work plane has
 _WAL_PAGES_MAX = 16_384  # 64 MiB of log are folded in within a commit at the latest, each costing that commit a flush
-_WAL_BYTES_FIRST, _WAL_BYTES_MORE = 1 << 20, 8 << 20  # how far ahead of its use the log is written; see `_lengthen`
+_WAL_BYTES_FIRST, _WAL_BYTES_MORE = 256 << 10, 4 << 20  # how far ahead the log is lengthened: as much again, within
 _WAL_BYTES_IDLE = 4 << 20  # when nobody writes, a log above this is folded in
 _IDLE_S = 0.5  # nobody writes: no commit came for this long
 _PAGE_CACHE_KIB = 8192
@@ -93,7 +93,7 @@ class SqliteStore:
         self._reads: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._texts: dict[str, str] = {}
-        self._wal_bytes = 0
+        self._wal_bytes = 0  # the log's length as `_lengthen` left it
         self._closed = False
 
     @classmethod
@@ -238,12 +238,13 @@ class SqliteStore:
         """
         try:
             size = os.stat(self.path + "-wal").st_size
-            if size <= self._wal_bytes:
+            if size == self._wal_bytes:
                 return
-            self._wal_bytes = size + min(max(size, _WAL_BYTES_FIRST), _WAL_BYTES_MORE)
+            self._wal_bytes = size
+            more = min(max(size, _WAL_BYTES_FIRST), _WAL_BYTES_MORE)
             wal = os.open(self.path + "-wal", os.O_WRONLY | os.O_CLOEXEC)
             try:
-                os.pwrite(wal, bytes(self._wal_bytes - size), size)
+                self._wal_bytes += os.pwrite(wal, bytes(more), size)
             finally:
                 os.close(wal)
         except OSError:
