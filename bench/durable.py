@@ -117,7 +117,8 @@ def _sequential(rates: Mapping[str, list[float]], rounds: int, steps: int) -> Re
             "ours: `run.step` of the SDK, intent (2 KB of arguments) and outcome (2 KB) each on disk, through the host",
             "the peers, in their own process, write the outcome alone",
             "LangGraph with durability=sync, a new thread each round: its state has at most a round's messages",
-            f"ours without SDK and socket, the work plane alone: {spread(rates['one'])}",
+            f"ours without SDK and socket, the work plane alone: {spread(rates['one'])}; that is "
+            + ", ".join(f"{number(ratio(rates['one'], rates[peer]))} × {peer}" for peer in _SQLITE),
             *(f"{name}: {spread(rates[name])}" for name in ("ours", *_SQLITE)),
         ),
     )
@@ -180,8 +181,8 @@ def _flushes(engines: Mapping[str, Engine], host: int) -> Result:
         *((peer, engines[peer], "unsafe") for peer in _SQLITE),
     ):
         if engine is engines["ours"]:
-            engine.rate(1, "plain")
             proc.settle([host], 1.0)  # past the moment when an idle host folds its log into the database
+            engine.rate(1, "plain")  # begins the log anew
         with _counting(host if engine is engines["ours"] else engine.pid) as found:
             engine.rate(_COUNTED, kind)
         counts[name] = found[0] / _COUNTED
@@ -197,7 +198,7 @@ def _flushes(engines: Mapping[str, Engine], host: int) -> Result:
         ),
         notes=(
             f"fsync and fdatasync in {_COUNTED} steps, counted by `strace`; ours: all of the host's",
-            "beside them: two for every 64 MB of log, when it is folded in, and one for each periodic checkpoint",
+            "beside them: three for every 64 MB of log, when it is folded in, and one for each periodic checkpoint",
             f"a step with effect none, ours: {number(counts['none'])}",
         ),
     )

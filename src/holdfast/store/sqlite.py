@@ -26,7 +26,8 @@ _BUSY_MS = 10_000  # another process with the file open (a backup, the sqlite3 s
 _STATEMENTS_KEPT = 256  # prepared statements: more than the work plane has
 _WAL_PAGES_MAX = 16_384  # 64 MiB of log are folded in within a commit at the latest, each costing that commit a flush
 _WAL_BYTES_FIRST, _WAL_BYTES_MORE = 256 << 10, 4 << 20  # how far ahead the log is lengthened: as much again, within
-_WAL_BYTES_IDLE = 4 << 20  # when nobody writes, a log above this is folded in
+_WAL_BYTES_IDLE = 4 << 20  # when nobody writes, a log above this is folded in,
+_WAL_COMMITS_IDLE = 256  # and one that has not grown since, as it is overwritten, after so many commits
 _IDLE_S = 0.5  # nobody writes: no commit came for this long
 _PAGE_CACHE_KIB = 8192
 
@@ -94,6 +95,8 @@ class SqliteStore:
         self._threads: list[threading.Thread] = []
         self._texts: dict[str, str] = {}
         self._wal_bytes = 0  # the log's length as `_lengthen` left it
+        self._folded_bytes = 0  # and when it was folded in last; with the commits since
+        self._commits = 0
         self._closed = False
 
     @classmethod
@@ -196,6 +199,7 @@ class SqliteStore:
             going = job is not None
             if batch:
                 self._commit(database, batch)
+                self._commits += 1
                 dirty = True
                 _tell(batch)
         database.close()
@@ -302,8 +306,10 @@ class SqliteStore:
     def _fold(self, database: sqlite3.Connection) -> None:
         """Move a grown log into the database while nobody waits; a reader that is in the way postpones it."""
         try:
-            if os.stat(self.path + "-wal").st_size > _WAL_BYTES_IDLE:
+            size = os.stat(self.path + "-wal").st_size
+            if size > _WAL_BYTES_IDLE and (size != self._folded_bytes or self._commits >= _WAL_COMMITS_IDLE):
                 database.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                self._folded_bytes, self._commits = size, 0
         except (OSError, sqlite3.Error) as e:
             log.warning("cannot fold the log of %s in: %s", self.path, e)
 
