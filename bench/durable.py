@@ -118,7 +118,7 @@ def _sequential(rates: Mapping[str, list[float]], rounds: int, steps: int) -> Re
             "the peers, in their own process, write the outcome alone",
             "LangGraph with durability=sync, a new thread each round: its state has at most a round's messages",
             f"ours without SDK and socket, the work plane alone: {spread(rates['one'])}; that is "
-            + ", ".join(f"{number(ratio(rates['one'], rates[peer]))} × {peer}" for peer in _SQLITE),
+            + ", ".join(f"{number(ratio(rates['one'], rates[peer]))} times {peer}" for peer in _SQLITE),
             *(f"{name}: {spread(rates[name])}" for name in ("ours", *_SQLITE)),
         ),
     )

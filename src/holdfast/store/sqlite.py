@@ -236,9 +236,10 @@ class SqliteStore:
                 job.error = error
 
     def _lengthen(self) -> None:
-        """Write zeros past the log's end, so that commits overwrite: a flush of a file that grows takes the file
-        system two to three times as long, for the new length. SQLite reads zeros as the end of the log, and starts at
-        its beginning again once it is folded in. Called under SQLite's write lock: nobody else is adding to it.
+        """Write zeros past the log's end, so that commits overwrite: where a file grows, each flush writes its new
+        length as well. Steps were about 1.5 times as fast for it on a busy ext4 (1.1 to 1.7 in three rounds). SQLite
+        reads zeros as the end of the log, and starts at its beginning again once it is folded in. Called under
+        SQLite's write lock: nobody else is adding to it.
         """
         try:
             size = os.stat(self.path + "-wal").st_size
