@@ -23,7 +23,8 @@ def measure(quick: bool) -> list[Result]:
     turns = 60 if quick else 400
     with tempfile.TemporaryDirectory(prefix="hf-bench-") as folder:
         run = _result(KEY, "a run's checkpoint", turns, *asyncio.run(_runs(f"{folder}/run.db", turns)))
-        graph = _result(f"{KEY}-langgraph", "LangGraph with HoldfastSaver, one `put`", turns, *_graph(f"{folder}/graph.db", turns))
+        put = "LangGraph with HoldfastSaver, one `put`"
+        graph = _result(f"{KEY}-langgraph", put, turns, *_graph(f"{folder}/graph.db", turns))
     return [run, graph]
 
 

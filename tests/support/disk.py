@@ -15,7 +15,7 @@ import sys
 import threading
 from typing import Any
 
-import mfusepy
+import mfusepy  # type: ignore[import-untyped]
 
 NAME = "disk"
 _SECTOR = 512  # the unit that a disk writes whole or not at all
@@ -66,7 +66,7 @@ class Platter:
                         image.write(data[at : at + _SECTOR])
 
 
-class Disk(mfusepy.Operations):
+class Disk(mfusepy.Operations):  # type: ignore[misc]
     use_ns = True
 
     def __init__(self, platter: Platter) -> None:
@@ -96,6 +96,11 @@ class Disk(mfusepy.Operations):
         return 0
 
 
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     folder, size = sys.argv[1], int(sys.argv[2])
     platter = Platter(size)
@@ -103,11 +108,11 @@ def main() -> None:
     def answer() -> None:
         while not os.path.ismount(folder):
             threading.Event().wait(0.01)
-        print("ready", flush=True)
+        say("ready")
         for line in sys.stdin:
             seed, path = line.split()
             platter.cut(random.Random(int(seed)), path)
-            print("done", flush=True)
+            say("done")
 
     threading.Thread(target=answer, daemon=True).start()
     mfusepy.FUSE(Disk(platter), folder, foreground=True, nothreads=True)

@@ -42,7 +42,7 @@ def missing() -> str | None:
     if absent:
         return f"not installed: {', '.join(absent)}"
     try:
-        import mfusepy  # noqa: F401
+        import mfusepy  # type: ignore[import-untyped]  # noqa: F401
     except (ImportError, OSError) as e:
         return f"no FUSE library: {e}"
     return None
@@ -78,6 +78,11 @@ def run(
         return {"cannot": err[-500:]} if "Operation not permitted" in err else {"failed": err[-3000:]}
     found: Json = json.loads(out)
     return found
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 # -- in the namespace --------------------------------------------------------------------------------------------------
@@ -133,7 +138,7 @@ def main() -> None:
     finally:
         disk.kill()  # its mount goes with it
         disk.wait()
-    print(json.dumps(found), flush=True)
+    say(json.dumps(found))
 
 
 def _cuts(
@@ -241,12 +246,12 @@ async def work(folder: str, synchronous: str, acks: str) -> None:
             await plane.step_end(key=key, result=_TEXT, **mine)
             os.write(fd, f"ended {made['run']} {key}\n".encode())
 
-    print("ready", flush=True)
+    say("ready")
     turn = 0
     while await asyncio.to_thread(sys.stdin.readline):
         turn += 1
         await asyncio.gather(*(caller(turn, who) for who in range(_CALLERS)))
-        print("over", flush=True)
+        say("over")
 
 
 if __name__ == "__main__":

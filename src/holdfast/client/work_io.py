@@ -10,6 +10,7 @@ import os
 import threading
 import time
 import weakref
+from types import FunctionType
 
 from ..model.errors import HoldfastError
 from ..model.work import Fenced
@@ -31,6 +32,9 @@ def invoke(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def wants_step(fn: Callable[..., Any]) -> bool:
+    if type(fn) is FunctionType and not fn.__dict__:  # nothing wrapped around it: its code tells, and costs nothing
+        code = fn.__code__
+        return "step" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     try:
         return "step" in inspect.signature(fn).parameters
     except (TypeError, ValueError):

@@ -24,6 +24,7 @@ log = logging.getLogger("holdfast.host")
 
 _RECV_BYTES = 65536
 _AHEAD_MAX = 4  # requests kept behind the one under way: the protocol is one at a time, a little haste is borne
+_AT_ONCE_S = 0.02  # most answers come sooner, and nobody need look meanwhile whether the client is still there
 
 
 class Reply:
@@ -131,9 +132,12 @@ class Server:
             while True:
                 if work is None and waiting:
                     work = loop.create_task(self._answer(waiting.pop(0), peer))
-                reading = reading or loop.create_task(loop.sock_recv(sock, _RECV_BYTES))
-                await asyncio.wait({work, reading} if work else {reading}, return_when=asyncio.FIRST_COMPLETED)
-                if reading.done():
+                    if reading is None:
+                        await asyncio.wait({work}, timeout=_AT_ONCE_S)
+                if work is None or not work.done():
+                    reading = reading or loop.create_task(loop.sock_recv(sock, _RECV_BYTES))
+                    await asyncio.wait({work, reading} if work else {reading}, return_when=asyncio.FIRST_COMPLETED)
+                if reading is not None and reading.done():
                     data, reading = reading.result(), None
                     if not data:
                         return

@@ -25,8 +25,9 @@ _MARKS = {"{now}": "holdfast_now()", "{for_update}": "", "{for_share}": ""}
 _BUSY_MS = 10_000  # another process with the file open (a backup, the sqlite3 shell) is waited for this long
 _STATEMENTS_KEPT = 256  # prepared statements: more than the work plane has
 _WAL_PAGES_MAX = 16_384  # 64 MiB of log are folded in within a commit at the latest, each costing that commit a flush
-_WAL_BYTES_FIRST, _WAL_BYTES_MORE = 1 << 20, 8 << 20  # how far ahead of its use the log is written; see `_lengthen`
-_WAL_BYTES_IDLE = 4 << 20  # when nobody writes, a log above this is folded in
+_WAL_BYTES_FIRST, _WAL_BYTES_MORE = 256 << 10, 4 << 20  # how far ahead the log is lengthened: as much again, within
+_WAL_BYTES_IDLE = 4 << 20  # when nobody writes, a log above this is folded in,
+_WAL_COMMITS_IDLE = 256  # and one that has not grown since, as it is overwritten, after so many commits
 _IDLE_S = 0.5  # nobody writes: no commit came for this long
 _PAGE_CACHE_KIB = 8192
 
@@ -93,7 +94,9 @@ class SqliteStore:
         self._reads: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._texts: dict[str, str] = {}
-        self._wal_bytes = 0
+        self._wal_bytes = 0  # the log's length as `_lengthen` left it
+        self._folded_bytes = 0  # and when it was folded in last; with the commits since
+        self._commits = 0
         self._closed = False
 
     @classmethod
@@ -196,6 +199,7 @@ class SqliteStore:
             going = job is not None
             if batch:
                 self._commit(database, batch)
+                self._commits += 1
                 dirty = True
                 _tell(batch)
         database.close()
@@ -232,18 +236,20 @@ class SqliteStore:
                 job.error = error
 
     def _lengthen(self) -> None:
-        """Write zeros past the log's end, so that commits overwrite: a flush of a file that grows takes the file
-        system two to three times as long, for the new length. SQLite reads zeros as the end of the log, and starts at
-        its beginning again once it is folded in. Called under SQLite's write lock: nobody else is adding to it.
+        """Write zeros past the log's end, so that commits overwrite: where a file grows, each flush writes its new
+        length as well. Steps were about 1.5 times as fast for it on a busy ext4 (1.1 to 1.7 in three rounds). SQLite
+        reads zeros as the end of the log, and starts at its beginning again once it is folded in. Called under
+        SQLite's write lock: nobody else is adding to it.
         """
         try:
             size = os.stat(self.path + "-wal").st_size
-            if size <= self._wal_bytes:
+            if size == self._wal_bytes:
                 return
-            self._wal_bytes = size + min(max(size, _WAL_BYTES_FIRST), _WAL_BYTES_MORE)
+            self._wal_bytes = size
+            more = min(max(size, _WAL_BYTES_FIRST), _WAL_BYTES_MORE)
             wal = os.open(self.path + "-wal", os.O_WRONLY | os.O_CLOEXEC)
             try:
-                os.pwrite(wal, bytes(self._wal_bytes - size), size)
+                self._wal_bytes += os.pwrite(wal, bytes(more), size)
             finally:
                 os.close(wal)
         except OSError:
@@ -301,8 +307,10 @@ class SqliteStore:
     def _fold(self, database: sqlite3.Connection) -> None:
         """Move a grown log into the database while nobody waits; a reader that is in the way postpones it."""
         try:
-            if os.stat(self.path + "-wal").st_size > _WAL_BYTES_IDLE:
+            size = os.stat(self.path + "-wal").st_size
+            if size > _WAL_BYTES_IDLE and (size != self._folded_bytes or self._commits >= _WAL_COMMITS_IDLE):
                 database.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                self._folded_bytes, self._commits = size, 0
         except (OSError, sqlite3.Error) as e:
             log.warning("cannot fold the log of %s in: %s", self.path, e)
 
