@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from pathlib import Path
@@ -69,3 +70,27 @@ def _ask_and_leave(hold: HomeForTests, pause_ms: int, request: dict[str, Any]) -
         sock.recv(65536)
         sock.sendall(requests.encode(request))
         time.sleep(pause_ms / 1000)  # leaves at another moment each time
+
+
+def test_nobody_renames_a_session_into_a_grant_that_allows_them_more(hold: HomeForTests) -> None:
+    hold.run("sleep", "600", name="web-1")
+    enrol(hold, "bot", verbs=["view", "stop"], sessions=["web-*"])
+    hold.host.grant("bot", ["view", "stop", "type", "exec"], sessions=["build-*"])
+    done = hold("rename", "web-1", "build-1", "--json", HOLDFAST_OPERATOR="bot")
+    assert (done.code, done.json["error"]["code"]) == (4, "not_allowed"), done.out
+    assert hold("rename", "web-1", "web-2", HOLDFAST_OPERATOR="bot").code == 0
+    assert hold("rename", "web-2", "build-1").code == 0  # a person gains nothing by it
+
+
+def test_one_who_only_watches_does_not_become_the_controller_of_agent_and_display(hold: HomeForTests) -> None:
+    web = hold.run("sleep", "600", name="web")
+    enrol(hold, "eye", verbs=["view"], sessions=["web"])
+    with acting_as(hold, "eye") as eye:
+        about, fd = eye.call_fd("attach", session="web", env={"SSH_AUTH_SOCK": "/tmp/evil", "DISPLAY": "evil:1"})
+        os.close(fd)
+    link = hold.path / "sessions" / web.id / "links" / "ssh-agent"
+    assert about["session"] == web.id
+    assert not link.is_symlink() or os.readlink(link) != "/tmp/evil"
+    fd = hold.host.call_fd("attach", session="web", env={"SSH_AUTH_SOCK": "/tmp/mine"})[1]
+    os.close(fd)
+    assert os.readlink(link) == "/tmp/mine"

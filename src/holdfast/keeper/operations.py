@@ -265,7 +265,7 @@ def _receiver(keeper: Keeper, channel: Channel, to: Actor) -> Actor:
     if channel.host:
         return to
     for other in keeper.channels.values():
-        if other.actor is not None and other.actor.operator == to.operator and not other.host and acts.may(other, "type"):
+        if not other.host and "type" in other.rights and other.actor and other.actor.operator == to.operator:
             return other.actor
     raise Refused("not_allowed", f"{to.name or to.operator} is not here to take them", "hold hand SESSION OPERATOR")
 

@@ -40,8 +40,8 @@ class Approving(Base):
             self._still_live(session)
 
     async def _approve_run(self, request: Json, caller: Caller) -> None:
-        wanted = request.get("request")
-        if self._is_person(caller) or (wanted and any(s.manifest.get("request") == wanted for s in self.registry.sessions.values())):
+        wanted, sessions = request.get("request"), self.registry.sessions.values()
+        if self._is_person(caller) or (wanted and any(s.manifest.get("request") == wanted for s in sessions)):
             return  # what was started already is not started again, and whose it is gets checked there
         env = recipe.check_env(request.get("env") or {})
         words = recipe.check_command(request.get("command"), env)

@@ -10,8 +10,10 @@ from typing import Any
 
 from ...model import limits
 from ...model.errors import HoldfastError
+from ...model.grants import Scope
 from ...model.names import refused
 from .. import views
+from ..identity import scope_of
 from ..session import Session
 from .approving import Approving
 from .base import why_of
@@ -32,7 +34,7 @@ class Lifetime(Approving):
         if request.get("acts_as"):
             request = {**request, "acts_as": self._acts_as(str(request["acts_as"]), caller)}
         await self._approve_run(request, caller)
-        session = await asyncio.shield(self._start(request, caller))  # who leaves meanwhile leaves an entry all the same
+        session = await asyncio.shield(self._start(request, caller))  # who leaves meanwhile leaves an entry too
         brief = {"id": session.id, "name": session.name}
         answer = brief if request.get("brief") else await self._view(session, full=True)
         await self.journal.written()  # its commit ran while the session was looked at
@@ -154,12 +156,23 @@ class Lifetime(Approving):
 
     async def op_rename(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
-        self.desk.gate.check_rename(self._ruled(caller), session.name, str(request.get("name") or ""))
-        before = session.name
-        self.registry.rename(session, str(request.get("name") or ""))
+        before, name = session.name, str(request.get("name") or "")
+        self.desk.gate.check_rename(self._ruled(caller), before, name)
+        self._check_no_wider(session, name, caller)
+        self.registry.rename(session, name)
         self._note("rename", session, caller, request, before=before)
         await self.journal.written()
         return {"id": session.id, "name": session.name}
+
+    def _check_no_wider(self, session: Session, name: str, caller: Caller) -> None:
+        """Grants go by names: nobody gives a session one under which they may do more to it."""
+        now, scope = time.time(), scope_of(session)
+        renamed = Scope(scope.id, name, scope.started_by, scope.acts_as)
+        for who in caller.everyone:
+            gained = self.operators.rights(who, renamed, now)[0] - self.operators.rights(who, scope, now)[0]
+            if gained:
+                words = f"under that name {caller.name} could {', '.join(sorted(gained))} in {session.name}"
+                raise refused(words, "ask who gave the grant to rename it")
 
     async def op_prune(self, request: Json, caller: Caller) -> Json:
         """Remove ended sessions that are older than asked for."""
