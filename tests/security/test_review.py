@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from holdfast.model.errors import HoldfastError
 from holdfast.wire import requests
 from tests.support.home import HomeForTests, read_all, until
 from tests.support.operators import INSIDE, acting_as, enrol, journal
@@ -94,3 +98,25 @@ def test_one_who_only_watches_does_not_become_the_controller_of_agent_and_displa
     fd = hold.host.call_fd("attach", session="web", env={"SSH_AUTH_SOCK": "/tmp/mine"})[1]
     os.close(fd)
     assert os.readlink(link) == "/tmp/mine"
+
+
+def test_a_revocation_ends_nobody_elses_requests(hold: HomeForTests) -> None:
+    """A start that waits for a yes needs a right on the agent's own sessions, not on the host."""
+    (hold.path / "config.toml").write_text('[[approve]]\nverbs = ["run"]\n')
+    enrol(hold, "bot")
+    enrol(hold, "other")
+    with acting_as(hold, "bot") as bot, ThreadPoolExecutor(1) as pool:
+        started = pool.submit(bot.run, ["sleep", "600"], name="mine")
+        (item,) = until(hold.host.inbox, 60)
+        assert hold.host.revoke("other")["requests"] == 0
+        hold.host.answer(item.id, approve=True)
+        assert started.result(60).status().state == "live"
+
+
+def test_a_request_ends_with_the_last_of_the_grants_it_rests_on(hold: HomeForTests) -> None:
+    hold.run("sleep", "600", name="web")
+    enrol(hold, "eye", verbs=["view"], sessions=["web"], ttl=4)
+    hold.host.grant("eye", ["view"], sessions=["web"], ttl=8)
+    with acting_as(hold, "eye") as eye, pytest.raises(HoldfastError) as e:
+        eye.session("web").wait(exit=True, timeout=60)
+    assert e.value.code in ("not_allowed", "not_found")  # the latter where the machine took that long to ask
