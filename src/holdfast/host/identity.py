@@ -73,6 +73,10 @@ class Caller:
             where = f"in {session.name}" if session is not None else "on this host"
             raise refused(f"{self.name} may not {verb} {where}", "hold operator whoami shows what you may do")
 
+    def reaches(self, session: Session | None) -> bool:
+        """Whether what concerns this session (None: none that is) is within sight from where the caller stands."""
+        return True
+
     def until(self, scope: Scope) -> float | None:
         """When the first of the grants that count here ends."""
         now = time.time()
