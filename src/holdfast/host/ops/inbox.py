@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+import sqlite3
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ...model import asks
@@ -97,13 +99,16 @@ class Asking(Acting):
 
     def _may_see(self, item: Json, caller: Caller) -> bool:
         """One's own, and what concerns a session one may see; what asks for a person is shown to people."""
+        session = self.registry.sessions.get(item["session"]) if item["session"] else None
+        if not caller.reaches(session):
+            return False
         if item["asker"] and item["asker"]["operator"] == caller.operator:
             return True
         if not self._is_person(caller) and item["kind"] not in asks.TYPED:
             return False
         if not item["session"]:
             return True
-        return caller.may("view", self.registry.sessions.get(item["session"]))  # of one that was removed: all, or none
+        return caller.may("view", session)  # of one that was removed: all, or none
 
     def _shown(self, item: Json, caller: Caller) -> Json:
         if not self._may_see(item, caller):
@@ -134,10 +139,6 @@ class Asking(Acting):
         else:
             answer = None if data is None else asks.check_answer(item, data.decode("utf-8", "replace"))
             done = await self._end_ask(item, event, request, caller, answer=answer)
-        self.journal.note(
-            event, session=item["session"], actor=caller.actor, why=why_of(request), ask=item["id"],
-            ask_kind=item["kind"], offset=item["offset"], session_name=item["session_name"],
-        )  # fmt: skip
         await self.journal.written()
         return self._item(done)
 
@@ -151,8 +152,15 @@ class Asking(Acting):
             raise refused(f"{item['id']} is for a human to answer", "wait for one")
 
     async def _end_ask(self, item: Json, event: str, request: Json, caller: Caller, **more: Any) -> Json:
+        facts = {"session": item["session"], "ask": item["id"], "ask_kind": item["kind"], "offset": item["offset"],
+                 "session_name": item["session_name"]}  # fmt: skip
+
+        def commit(work: Callable[[sqlite3.Connection], object]) -> Awaitable[None]:
+            """An answer and the name of the one who gave it: neither without the other."""
+            return self.journal.commit(work, event, actor=caller.actor, why=why_of(request), **facts)
+
         return await self.desk.inbox.end(
-            item["id"], event, by=caller.actor, request=request.get("request"), **more
+            item["id"], event, by=caller.actor, request=request.get("request"), commit=commit, **more
         )
 
     async def _type_answer(self, item: Json, data: bytes, request: Json, caller: Caller) -> Json:
