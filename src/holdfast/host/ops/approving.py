@@ -57,6 +57,16 @@ class Approving(Base):
         key = f"run:{request['request']}" if request.get("request") else None
         await self._approve("run", caller, name, command, detail=detail, request=request, key=key)
 
+    async def _approve_restart(self, session: Session, request: Json, caller: Caller) -> None:
+        """What runs again runs: a rule for starts is about that, too."""
+        m = session.manifest
+        detail = {
+            "cwd": approvals.visible(str(m["cwd"])), "name": session.name,
+            "acts_as": approvals.visible(self._name_of(m["acts_as"])), "restart": True,
+        }  # fmt: skip
+        command = shlex.join(m["command"]).encode("utf-8", "surrogateescape")
+        await self._approve("run", caller, session.name, command, detail=detail, request=request)
+
     async def _approve(
         self, verb: str, caller: Caller, name: str, command: bytes, *, request: Json, session: Json | None = None,
         detail: Json | None = None, key: str | None = None,
