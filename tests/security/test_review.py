@@ -120,3 +120,20 @@ def test_a_request_ends_with_the_last_of_the_grants_it_rests_on(hold: HomeForTes
     with acting_as(hold, "eye") as eye, pytest.raises(HoldfastError) as e:
         eye.session("web").wait(exit=True, timeout=60)
     assert e.value.code in ("not_allowed", "not_found")  # the latter where the machine took that long to ask
+
+
+@pytest.mark.parametrize(
+    "request_", [
+        {"op": "wait", "session": "web", "for": "exit", "timeout": "soon"}, {"op": "wait", "session": "web", "for": "exit", "from": []},
+        {"op": "offset", "session": "web", "since": {}}, {"op": "timeline", "limit": "all"}, {"op": "timeline", "before": True},
+        {"op": "stop", "session": "web", "grace_s": [1]}, {"op": "prune", "older_than_s": "old"}, {"op": "recording", "session": "web", "from": "x"},
+        {"op": "exec", "session": "web", "words": ["id"], "timeout": "x"}, {"op": "send", "session": "web", "data": "?"},
+        {"op": "exec", "session": "web", "words": ["id"], "exec_id": {"a": 1}}, {"op": "attach", "session": "web", "env": [1]},
+    ], ids=lambda r: f"{r['op']} {list(r)[-1]}",
+)  # fmt: skip
+def test_a_value_of_another_type_is_an_error_of_the_one_who_sent_it(hold: HomeForTests, request_: dict[str, Any]) -> None:
+    hold.run("bash", "--norc", name="web").wait(input=True, timeout=60)
+    with pytest.raises(HoldfastError) as e:
+        hold.host.call(**request_)
+    assert e.value.code == "invalid", e.value.message
+    assert "Traceback" not in (hold.path / "host.log").read_text()

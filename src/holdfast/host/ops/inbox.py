@@ -16,7 +16,7 @@ from ...model.names import refused
 from .. import inbox, views, watch
 from ..watch import about
 from .acting import Acting
-from .base import why_of
+from .base import decoded, number, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Asking(Acting):
         """One item, once it is no longer open or the time is up."""
         item = self._shown(await self.desk.inbox.find(str(request.get("ask") or "")), caller)
         try:
-            async with asyncio.timeout(_number(request.get("timeout"), "a timeout")):
+            async with asyncio.timeout(number(request.get("timeout"), "a timeout")):
                 item = await self.desk.inbox.settled(item["id"])
         except TimeoutError:
             pass
@@ -70,7 +70,7 @@ class Asking(Acting):
         box = self.desk.inbox
         if request.get("follow"):
             with self.desk.watch.followed():
-                after = _number(request.get("after"), "the number of a change")
+                after = number(request.get("after"), "the number of a change")
                 return await self._follow_inbox(None if after is None else int(after), caller)
         await self._look(caller)
         last = box.last
@@ -123,7 +123,7 @@ class Asking(Acting):
 
     async def op_answer(self, request: Json, caller: Caller) -> Json:
         item = self._shown(await self.desk.inbox.find(str(request.get("ask") or "")), caller)
-        approve, data = request.get("approve"), _bytes(request.get("data"))
+        approve, data = request.get("approve"), decoded(request.get("data"))
         if (approve is None) == (data is None):
             raise invalid("no answer, or two", asks.instead(item))
         event = "answer" if approve is None else "approve" if approve else "deny"
@@ -203,19 +203,6 @@ class Asking(Acting):
             await self._hand(session, asker, request, caller, note=why_of(request))
 
         return await self._end_ask(item, "approve", request, caller, effect=effect)
-
-
-def _number(value: object, what: str) -> float | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15):
-        raise invalid(f"{str(value)[:40]!r} is not {what}", "leave it out")
-    return value
-
-
-def _bytes(value: object) -> bytes | None:
-    try:
-        return None if value is None else base64.b64decode(str(value), validate=True)
-    except ValueError:
-        raise invalid("the answer is not base64", "use the SDK, or hold answer") from None
 
 
 def check_line(data: bytes) -> None:

@@ -16,7 +16,7 @@ from .. import views
 from ..identity import scope_of
 from ..session import Session
 from .approving import Approving
-from .base import why_of
+from .base import number, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,14 +108,14 @@ class Lifetime(Approving):
         """A lost session's processes have no keeper to end them: the host does, by their mark."""
         deadline = time.monotonic() + grace_s
         left = views.survivors_of(session)
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for signal_ in (signal.SIGTERM, signal.SIGKILL):
             for pid in left:
                 try:
-                    os.kill(pid, number)
+                    os.kill(pid, signal_)
                 except (ProcessLookupError, PermissionError):
                     continue
             while (left := views.survivors_of(session)) and (
-                number == signal.SIGKILL or time.monotonic() < deadline
+                signal_ == signal.SIGKILL or time.monotonic() < deadline
             ):
                 await asyncio.sleep(0.02)
                 if time.monotonic() > deadline + _STOP_EXTRA_S:
@@ -125,6 +125,7 @@ class Lifetime(Approving):
         session = await self._find(request, caller)
         if session.live:
             caller.require("stop", session)
+        await self._approve_restart(session, request, caller)
         self.policies.cancel_restart(session)
         if session.live:
             session = await self._live(request, caller)
@@ -176,7 +177,7 @@ class Lifetime(Approving):
 
     async def op_prune(self, request: Json, caller: Caller) -> Json:
         """Remove ended sessions that are older than asked for."""
-        older = float(request.get("older_than_s") or 0)
+        older = number(request.get("older_than_s"), "an age") or 0.0
         removed = []
         for session in list(self.registry.sessions.values()):
             at = session.ended_at or (session.exit or {}).get("at") or session.manifest["started_at"]
@@ -208,5 +209,5 @@ def _words(session: Session) -> list[str]:
 
 
 def _grace(request: Json) -> float:
-    asked = request.get("grace_s")
-    return limits.STOP_GRACE_S if asked is None else max(0.0, float(asked))
+    asked = number(request.get("grace_s"), "a time to end in")
+    return limits.STOP_GRACE_S if asked is None else float(asked)
