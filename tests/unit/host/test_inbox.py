@@ -160,7 +160,7 @@ async def test_an_item_is_never_replaced_by_another_of_its_id(ledger: Ledger) ->
     asked = await box.add("approval", asker=BOT, text="rm -rf /", request="exec:1")
     for more in ({"ask": asked["id"]}, {"request": "exec:1"}):
         with pytest.raises(HoldfastError) as e:
-            await box.add("question", asker=ADA, text="Nice weather?", **more)  # type: ignore[arg-type]
+            await box.add("question", asker=ADA, text="Nice weather?", **more)
         assert e.value.code == "conflict"
     assert [i["text"] for i in box.open_items()] == ["rm -rf /"]
     assert (await (await inbox(ledger)).find(asked["id"]))["kind"] == "approval"
