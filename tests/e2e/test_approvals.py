@@ -348,7 +348,8 @@ def test_one_yes_is_for_one_run_however_often_the_request_is_sent(
             running = pool.submit(bot.host.call, op, **request)
             hold.host.answer(approval(hold)["id"], approve=True)
             running.result(60)
-        until(lambda want=count: seen.exists() and seen.read_text() == "danger\n" * want, 30)
+        wanted_lines = "danger\n" * count
+        until(lambda: seen.exists() and seen.read_text() == wanted_lines, 30)  # noqa: B023  (asked at once)
     job = hold.host.session("job")
     job.wait(exit=True, timeout=60)
     until(lambda: job.status().state == "exited", 30)
@@ -359,3 +360,16 @@ def test_one_yes_is_for_one_run_however_often_the_request_is_sent(
             bot.host.call(op, **request)
         assert e.value.code == "conflict", op
     assert seen.read_text() == "danger\n" * 2
+
+
+def test_a_restart_needs_the_same_yes_as_a_start(hold: HomeForTests, bot: Bot) -> None:
+    """The session is a person's, and ended before the rule was written."""
+    hold.run("sh", "-c", "echo danger", name="job").wait(exit=True, timeout=60)
+    until(lambda: hold.host.session("job").status().state == "exited", 30)
+    rule(hold)
+    again = bot.begin("restart", "job")
+    item = approval(hold)
+    assert "echo danger" in item["text"]
+    hold.host.answer(item["id"], approve=False)
+    assert again.wait(60) == 4
+    assert hold.host.session("job").status().generation == 1

@@ -346,8 +346,8 @@ def test_whoever_follows_hears_of_prompts_and_of_their_answers(hold: HomeForTest
             assert (over["id"], over["state"]) == (new["id"], "answered")
             hold.kill_daemon()
             asked = hold.host.ask("Still there?")
-            heard = json.loads(following.stdout.readline())
-            assert heard["id"] == asked.id
+            # The program reads on, so its next prompt is told as well, before or after.
+            assert asked.id in (json.loads(following.stdout.readline())["id"] for _ in range(2))
         finally:
             following.kill()
 

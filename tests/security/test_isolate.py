@@ -221,6 +221,16 @@ def test_a_claim_to_be_somebody_else_is_not_heard(hold: HomeForTests, inside: Se
     assert answer["ok"]["operator"]["operator"] == mine
 
 
+def test_what_was_asked_outside_is_not_seen_from_inside(hold: HomeForTests, inside: Session) -> None:
+    other = hold.run("sleep", "1000", name="other")
+    outside = [hold.host.ask("Who knows?"), hold.host.ask("And there?", session=other.id)]
+    for item in outside:
+        for id in (item.id, item.id[:6]):
+            assert asks(inside, op="asked", ask=id, timeout=0)["error"]["code"] == "not_found"
+    mine = asks(inside, op="ask", text="May I?")["ok"]["id"]
+    assert asks(inside, op="asked", ask=mine, timeout=0)["ok"]["text"] == "May I?"
+
+
 @pytest.mark.parametrize(
     "op", ["down", "doctor", "prune", "rename", "answer", "inbox", "operator_add", "grant", "journal", "nonsense", ""]
 )

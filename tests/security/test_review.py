@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from holdfast.model.errors import HoldfastError
 from holdfast.wire import requests
 from tests.support.home import HomeForTests, read_all, until
 from tests.support.operators import INSIDE, acting_as, enrol, journal
@@ -69,3 +74,66 @@ def _ask_and_leave(hold: HomeForTests, pause_ms: int, request: dict[str, Any]) -
         sock.recv(65536)
         sock.sendall(requests.encode(request))
         time.sleep(pause_ms / 1000)  # leaves at another moment each time
+
+
+def test_nobody_renames_a_session_into_a_grant_that_allows_them_more(hold: HomeForTests) -> None:
+    hold.run("sleep", "600", name="web-1")
+    enrol(hold, "bot", verbs=["view", "stop"], sessions=["web-*"])
+    hold.host.grant("bot", ["view", "stop", "type", "exec"], sessions=["build-*"])
+    done = hold("rename", "web-1", "build-1", "--json", HOLDFAST_OPERATOR="bot")
+    assert (done.code, done.json["error"]["code"]) == (4, "not_allowed"), done.out
+    assert hold("rename", "web-1", "web-2", HOLDFAST_OPERATOR="bot").code == 0
+    assert hold("rename", "web-2", "build-1").code == 0  # a person gains nothing by it
+
+
+def test_one_who_only_watches_does_not_become_the_controller_of_agent_and_display(hold: HomeForTests) -> None:
+    web = hold.run("sleep", "600", name="web")
+    enrol(hold, "eye", verbs=["view"], sessions=["web"])
+    with acting_as(hold, "eye") as eye:
+        about, fd = eye.call_fd("attach", session="web", env={"SSH_AUTH_SOCK": "/tmp/evil", "DISPLAY": "evil:1"})
+        os.close(fd)
+    link = hold.path / "sessions" / web.id / "links" / "ssh-agent"
+    assert about["session"] == web.id
+    assert not link.is_symlink() or os.readlink(link) != "/tmp/evil"
+    fd = hold.host.call_fd("attach", session="web", env={"SSH_AUTH_SOCK": "/tmp/mine"})[1]
+    os.close(fd)
+    assert os.readlink(link) == "/tmp/mine"
+
+
+def test_a_revocation_ends_nobody_elses_requests(hold: HomeForTests) -> None:
+    """A start that waits for a yes needs a right on the agent's own sessions, not on the host."""
+    (hold.path / "config.toml").write_text('[[approve]]\nverbs = ["run"]\n')
+    enrol(hold, "bot")
+    enrol(hold, "other")
+    with acting_as(hold, "bot") as bot, ThreadPoolExecutor(1) as pool:
+        started = pool.submit(bot.run, ["sleep", "600"], name="mine")
+        (item,) = until(hold.host.inbox, 60)
+        assert hold.host.revoke("other")["requests"] == 0
+        hold.host.answer(item.id, approve=True)
+        assert started.result(60).status().state == "live"
+
+
+def test_a_request_ends_with_the_last_of_the_grants_it_rests_on(hold: HomeForTests) -> None:
+    hold.run("sleep", "600", name="web")
+    enrol(hold, "eye", verbs=["view"], sessions=["web"], ttl=4)
+    hold.host.grant("eye", ["view"], sessions=["web"], ttl=8)
+    with acting_as(hold, "eye") as eye, pytest.raises(HoldfastError) as e:
+        eye.session("web").wait(exit=True, timeout=60)
+    assert e.value.code in ("not_allowed", "not_found")  # the latter where the machine took that long to ask
+
+
+@pytest.mark.parametrize(
+    "request_", [
+        {"op": "wait", "session": "web", "for": "exit", "timeout": "soon"}, {"op": "wait", "session": "web", "for": "exit", "from": []},
+        {"op": "offset", "session": "web", "since": {}}, {"op": "timeline", "limit": "all"}, {"op": "timeline", "before": True},
+        {"op": "stop", "session": "web", "grace_s": [1]}, {"op": "prune", "older_than_s": "old"}, {"op": "recording", "session": "web", "from": "x"},
+        {"op": "exec", "session": "web", "words": ["id"], "timeout": "x"}, {"op": "send", "session": "web", "data": "?"},
+        {"op": "exec", "session": "web", "words": ["id"], "exec_id": {"a": 1}}, {"op": "attach", "session": "web", "env": [1]},
+    ], ids=lambda r: f"{r['op']} {list(r)[-1]}",
+)  # fmt: skip
+def test_a_value_of_another_type_is_an_error_of_the_one_who_sent_it(hold: HomeForTests, request_: dict[str, Any]) -> None:
+    hold.run("bash", "--norc", name="web").wait(input=True, timeout=60)
+    with pytest.raises(HoldfastError) as e:
+        hold.host.call(**request_)
+    assert e.value.code == "invalid", e.value.message
+    assert "Traceback" not in (hold.path / "host.log").read_text()

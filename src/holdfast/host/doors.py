@@ -56,6 +56,9 @@ class DoorCaller(Caller):
     def may(self, verb: str, session: Session | None) -> bool:
         return verb in self._verbs(session) and super().may(verb, session)
 
+    def reaches(self, session: Session | None) -> bool:
+        return bool(self._verbs(session))
+
     def rights(self, session: Session) -> tuple[list[str], list[str], float | None]:
         verbs, used, until = super().rights(session)
         return [verb for verb in verbs if verb in self._verbs(session)], used, until

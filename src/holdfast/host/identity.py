@@ -73,6 +73,16 @@ class Caller:
             where = f"in {session.name}" if session is not None else "on this host"
             raise refused(f"{self.name} may not {verb} {where}", "hold operator whoami shows what you may do")
 
+    def reaches(self, session: Session | None) -> bool:
+        """Whether what concerns this session (None: none that is) is within sight from where the caller stands."""
+        return True
+
+    def until(self, scope: Scope) -> float | None:
+        """When the first of the grants that count here ends."""
+        now = time.time()
+        ends = (self.operators.rights(who, scope, now)[2] for who in self.everyone)
+        return min((t for t in ends if t is not None), default=None)
+
     def rights(self, session: Session) -> tuple[list[str], list[str], float | None]:
         """For a channel: verbs in force, the grants behind them, and when the first of those ends."""
         now, scope = time.time(), scope_of(session)

@@ -21,6 +21,7 @@ Json = dict[str, Any]
 T = TypeVar("T")
 Changed = Callable[[Json], None]
 Effect = Callable[[Json], Awaitable[None]]
+Commit = Callable[[Callable[[sqlite3.Connection], object]], Awaitable[None]]
 
 _NO_DATE = 1e18
 
@@ -122,7 +123,13 @@ class Inbox:
             **(prompt or {"input_at": None, "offset": None}),
             "answer": None, "answered_by": None, "answered_at": None, "answer_request": None,
         }  # fmt: skip
-        await self._store(item)
+        return await asyncio.shield(self._add(item))  # who leaves meanwhile leaves no item that only the disk knows
+
+    async def _add(self, item: Json) -> Json:
+        try:
+            await self._store(item, new=True)
+        except sqlite3.IntegrityError:
+            raise HoldfastError("conflict", f"{item['id']} was asked already", "ask anew, under another id") from None
         self.entries[item["id"]] = Entry(item)
         self._woken(item)
         self._set_timer()
@@ -130,8 +137,10 @@ class Inbox:
         return item
 
     async def end(self, ask: str, event: str, *, by: Json | None = None, answer: str | None = None,
-                  request: str | None = None, effect: Effect | None = None) -> Json:  # fmt: skip
-        """End an item, once. `effect` runs before the end is written down and may refuse it.
+                  request: str | None = None, effect: Effect | None = None, commit: Commit | None = None,
+                  ) -> Json:  # fmt: skip
+        """End an item, once. `effect` runs before the end is written down and may refuse it; `commit` writes it down
+        together with what the journal says of it. Whoever leaves meanwhile does not leave half an end behind.
 
         An effect that is done and not yet written when the host dies is not done again: it is the effect itself
         that refuses (a prompt that was answered is another prompt).
@@ -142,6 +151,12 @@ class Inbox:
             if request is not None and item["answer_request"] == request:
                 return item  # the same request, sent again because its reply was lost
             raise asks.over(item)
+        return await asyncio.shield(self._end(entry, event, by, answer, request, effect, commit))
+
+    async def _end(
+        self, entry: Entry, event: str, by: Json | None, answer: str | None, request: str | None,
+        effect: Effect | None, commit: Commit | None,
+    ) -> Json:  # fmt: skip
         async with entry.lock:
             if entry.item["state"] != "open":
                 raise asks.over(entry.item)
@@ -150,9 +165,9 @@ class Inbox:
                 await effect(entry.item)
             ended = {**entry.item, "state": state, "answer": answer, "answered_by": by, "answer_request": request,
                      "answered_at": self._clock()}  # fmt: skip
-            await self._store(ended)
+            await self._store(ended, commit)
             entry.item = ended
-            self.entries.pop(ask, None)
+            self.entries.pop(ended["id"], None)
             entry.done.set()
             self._woken(ended)
         self._set_timer()
@@ -184,16 +199,16 @@ class Inbox:
         except HoldfastError:
             pass  # somebody answered it a moment earlier
 
-    async def _store(self, item: Json) -> None:
+    async def _store(self, item: Json, commit: Commit | None = None, *, new: bool = False) -> None:
         def write(db: sqlite3.Connection) -> int:
             changed: int = db.execute("SELECT COALESCE(MAX(changed), 0) + 1 FROM asks").fetchone()[0]
             item["changed"] = changed
             row = (item["id"], changed, item["state"], item["request"], json.dumps(item))
-            db.execute(
-                "INSERT INTO asks (id, changed, state, request, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) "
-                "DO UPDATE SET changed = excluded.changed, state = excluded.state, body = excluded.body",
-                row,
-            )
+            if new:
+                db.execute("INSERT INTO asks (id, changed, state, request, body) VALUES (?, ?, ?, ?, ?)", row)
+            else:
+                change = "UPDATE asks SET changed = ?, state = ?, body = ? WHERE id = ?"
+                db.execute(change, (changed, item["state"], row[4], item["id"]))
             db.execute(
                 "DELETE FROM asks WHERE state != 'open' AND changed <= "
                 "(SELECT changed FROM asks WHERE state != 'open' ORDER BY changed DESC LIMIT 1 OFFSET ?)",
@@ -201,7 +216,7 @@ class Inbox:
             )
             return changed
 
-        await self._ledger.write(write)
+        await (self._ledger.write(write) if commit is None else commit(write))
 
     def _woken(self, item: Json) -> None:
         self.last = max(self.last, int(item["changed"]))

@@ -61,8 +61,9 @@ class Journal:
         """Queue an entry: durable with the next commit, in this order."""
         if len(self._queue) >= _QUEUE_MAX:
             raise HoldfastError("busy", "the journal's disk does not keep up", "see the disk, then try again")
-        about = {"session": session, "why": why, "epoch": epoch, "offset": offset, **facts}
-        self._queue.append(_entry(kind, actor, about))
+        entry = _entry(kind, actor, {"session": session, "why": why, "epoch": epoch, "offset": offset, **facts})
+        chain.canonical(entry)  # what cannot be written is the caller's error now, not everybody's at every commit
+        self._queue.append(entry)
         self._noted += 1
         if self._job is None:
             self._job = asyncio.get_running_loop().create_task(self._commit())

@@ -12,7 +12,7 @@ from ..system import keys
 from ..wire import proof
 from . import admission
 from .exec.run import Execs
-from .identity import Caller, unresolved
+from .identity import Caller, scope_of, unresolved
 from .ops.acting import Acting
 from .ops.channels import Channels
 from .ops.commands import Commands
@@ -22,7 +22,7 @@ from .ops.lifetime import Lifetime
 from .ops.looking import Looking
 from .ops.operators import OperatorOps
 from .ops.work import WorkOps
-from .pending import Pending
+from .pending import Pending, Still
 from .server import Peer, Reply
 from .session import Session
 from .waits import Waits
@@ -79,7 +79,9 @@ class Operations(Looking, Channels, Lifetime, Asking, Acting, Commands, Operator
         try:
             verb, on = admission.need(op)
             session = self._admit(request, caller, verb, on)
-            answer = await self.pending.run(caller, verb, session, method(request, caller))
+            scope = self._scope(request, caller, on, session)
+            still = self._still(caller, verb, on, session, scope)
+            answer = await self.pending.run(caller, verb, still, scope, method(request, caller))
         except HoldfastError as e:
             if e.code == "not_allowed":
                 where = session.id if session is not None else None
@@ -93,17 +95,35 @@ class Operations(Looking, Channels, Lifetime, Asking, Acting, Commands, Operator
         if on == admission.HOST:
             caller.require(verb, None)
         elif on == admission.NEW:
-            wanted = Scope("", str(request.get("name") or ""), caller.operator, caller.operator)
-            if not caller.may_in(verb, wanted):
+            if not caller.may_in(verb, self._scope(request, caller, on, None)):
                 raise refused(f"{caller.name} may not start that", "hold operator whoami shows what you may do")
         elif on == admission.OWN:
-            if not caller.may_in(verb, Scope("", "", caller.operator, caller.operator)):
+            if not caller.may_in(verb, self._scope(request, caller, on, None)):
                 raise refused(f"{caller.name} may not {verb} here", "hold operator whoami shows what you may do")
         elif on == admission.SESSION or (verb == "view" and request.get("session")):
             session = self._visible(request, caller)
             caller.require(verb, session)
             return session
         return None
+
+    @staticmethod
+    def _scope(request: Json, caller: Caller, on: str, session: Session | None) -> Scope | None:
+        """What the right in question is about: a session that is, or one of the caller's own that may be."""
+        if session is not None:
+            return scope_of(session)
+        if on not in (admission.NEW, admission.OWN):
+            return None
+        name = str(request.get("name") or "") if on == admission.NEW else ""
+        return Scope("", name, caller.operator, caller.operator)
+
+    @staticmethod
+    def _still(caller: Caller, verb: str, on: str, session: Session | None, scope: Scope | None) -> Still:
+        """Whether the request would be admitted again, at a later moment."""
+        if session is not None or on == admission.HOST:
+            return lambda: caller.may(verb, session)
+        if scope is not None:
+            return lambda: caller.may_in(verb, scope)
+        return lambda: True  # it asks for each session by itself, or is anyone's
 
     # -- proving a key -------------------------------------------------------------------------------------------
 

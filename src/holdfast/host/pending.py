@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..model.grants import Scope
 from ..model.names import refused
 from .identity import Caller
-from .session import Session
+
+Still = Callable[[], bool]  # whether the request would be admitted now
 
 
 class _Request:
-    __slots__ = ("caller", "ended", "session", "task", "verb")
+    __slots__ = ("caller", "ended", "scope", "still", "task", "timer")
 
-    def __init__(self, caller: Caller, verb: str, session: Session | None, task: asyncio.Task[Any]) -> None:
-        self.caller, self.verb, self.session, self.task = caller, verb, session, task
+    def __init__(self, caller: Caller, still: Still, scope: Scope | None, task: asyncio.Task[Any]) -> None:
+        self.caller, self.still, self.scope, self.task = caller, still, scope, task
         self.ended = False
+        self.timer: asyncio.TimerHandle | None = None
 
 
 class Pending:
@@ -27,13 +30,15 @@ class Pending:
     def __init__(self) -> None:
         self._requests: set[_Request] = set()
 
-    async def run(self, caller: Caller, verb: str, session: Session | None, work: Awaitable[Any]) -> Any:
-        """Await `work` for as long as the caller may."""
+    async def run(
+        self, caller: Caller, verb: str, still: Still, scope: Scope | None, work: Awaitable[Any]
+    ) -> Any:
+        """Await `work` for as long as the caller may; `scope` is what the right in question is about."""
         task = asyncio.current_task()
         assert task is not None
-        request = _Request(caller, verb, session, task)
+        request = _Request(caller, still, scope, task)
         self._requests.add(request)
-        timer = self._timer(request)
+        self._arm(request)
         try:
             return await work
         except asyncio.CancelledError:
@@ -44,14 +49,19 @@ class Pending:
             raise refused(words, "the grant was revoked, or its time is over") from None
         finally:
             self._requests.discard(request)
-            if timer is not None:
-                timer.cancel()
+            if request.timer is not None:
+                request.timer.cancel()
 
-    def _timer(self, request: _Request) -> asyncio.TimerHandle | None:
-        until = request.caller.rights(request.session)[2] if request.session is not None else None
-        if until is None:
-            return None
-        return asyncio.get_running_loop().call_later(max(0.0, until - time.time()) + 0.001, self._check, request)
+    def _arm(self, request: _Request) -> None:
+        """Look again when the next of the grants ends: another one may still allow it, until that ends too."""
+        until = request.caller.until(request.scope) if request.scope is not None else None
+        if until is not None:
+            delay = max(0.0, until - time.time()) + 0.001
+            request.timer = asyncio.get_running_loop().call_later(delay, self._due, request)
+
+    def _due(self, request: _Request) -> None:
+        if not self._check(request):
+            self._arm(request)
 
     def recheck(self, gone: str = "") -> int:
         """End what may not go on; `gone` is an operator that was revoked altogether. How many were ended."""
@@ -59,10 +69,7 @@ class Pending:
 
     @staticmethod
     def _check(request: _Request, gone: str = "") -> bool:
-        caller = request.caller
-        allowed = gone not in (caller.operator, *caller.bound_by)
-        if allowed and request.verb:
-            allowed = caller.may(request.verb, request.session)
+        allowed = gone not in request.caller.everyone and request.still()
         if not allowed and request.task is not asyncio.current_task():
             request.ended = True
             with contextlib.suppress(RuntimeError):

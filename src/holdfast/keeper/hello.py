@@ -6,6 +6,7 @@ import os
 import time
 
 from ..model.controls import Refused
+from ..model.limits import CHANNELS_FOR_PEOPLE, CHANNELS_MAX
 from ..wire import frames
 from . import asked, holding
 from .channel import Channel
@@ -32,12 +33,15 @@ def hello(keeper: Keeper, channel: Channel, said: Json) -> None:
         channel.rights = frozenset(asked.words(said, "rights", _LISTED_MAX))
         channel.grants = asked.words(said, "grants", _LISTED_MAX)
         channel.until = asked.seconds(said, "until", 0.0, _FOREVER_S)
-        channel.client = asked.word(said, "client") or channel.key
+        # What was applied is remembered by operator, too: nobody's numbers stand in for another's.
+        channel.client = f"{who.operator} {asked.word(said, 'client') or channel.key}"
         channel.via = asked.word(said, "via")
         why = asked.text(said, "why")
     except Refused as e:
         raise frames.ProtocolError(e.message) from None
     channel.host = said.get("role") == "host"
+    if who.kind != "human" and not channel.host and len(keeper.channels) > CHANNELS_MAX - CHANNELS_FOR_PEOPLE:
+        raise frames.ProtocolError("the last channels are for people")
     channel.attach = bool(said.get("attach"))
     channel.acks = bool(said.get("acks", True))
     channel.since = time.time()

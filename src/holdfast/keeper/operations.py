@@ -71,18 +71,19 @@ def _status(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Js
 
 def _sample(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     members, seen = [], None
-    if request.get("quick"):  # only the foreground job: a walk of /proc costs more than the question
+    quick = bool(request.get("quick")) or not channel.host  # who watches does not make the keeper walk /proc
+    if quick:  # only the foreground job: a walk costs more than the question
         group = os.tcgetpgrp(keeper.program.master) if keeper.program.master >= 0 else 0
         members = [group] if group > 0 else []
     else:  # the host may have walked for all its sessions at once
         known = request.get("members")
-        usable = channel.host and isinstance(known, list) and all(type(pid) is int for pid in known)
+        usable = isinstance(known, list) and all(type(pid) is int for pid in known)
         members = known if usable and known is not None else keeper.own_tree()
     if keeper.program.master >= 0:
         seen = facts.sample(keeper.program.master, keeper.program.tty, members)
     keeper.catch_up()  # a program that waits has printed its prompt: the offset is the one after it
     answer = status(keeper)
-    if not request.get("quick"):
+    if not quick:
         answer["members"] = members
     if seen is not None:
         answer["facts"] = seen
@@ -212,12 +213,12 @@ def _signalled(keeper: Keeper, number: int, target: str) -> Json:
 
 
 def _stop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
-    """A person may always end what runs. An agent may not end it under the hands of whoever holds the controls."""
+    """A person may always end what runs. Nobody else may end it under the hands of whoever holds the controls."""
     epoch = asked.whole(request, "epoch")
     grace_s = asked.seconds(request, "grace_s", limits.STOP_GRACE_S, _GRACE_S_MAX)
     if epoch:
         keeper.controls.check(actor, epoch)
-    elif actor.kind == "agent" and keeper.controls.holder is not None:
+    elif actor.kind != "human" and keeper.controls.holder is not None:
         keeper.controls.check(actor)
     holding.note(keeper, "stop", actor, asked.text(request, "why"))
     keeper.blame = actor.operator
@@ -265,7 +266,7 @@ def _receiver(keeper: Keeper, channel: Channel, to: Actor) -> Actor:
     if channel.host:
         return to
     for other in keeper.channels.values():
-        if other.actor is not None and other.actor.operator == to.operator and not other.host and acts.may(other, "type"):
+        if not other.host and "type" in other.rights and other.actor and other.actor.operator == to.operator:
             return other.actor
     raise Refused("not_allowed", f"{to.name or to.operator} is not here to take them", "hold hand SESSION OPERATOR")
 

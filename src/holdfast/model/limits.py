@@ -27,6 +27,7 @@ READS_PER_WAKE = 16  # measured: 16 joined reads give 123 MB/s to five clients, 
 READ_BYTES = 65536  # the kernel hands out about 4 KB of a PTY at a time; pipes give up to 64 KB
 QUEUED_INPUT_BYTES_MAX = 256 << 10  # typed but not yet taken by the program; past it a channel is not read
 CHANNELS_MAX = 256  # attached clients of one session
+CHANNELS_FOR_PEOPLE = 32  # of these: an agent that opens all it can does not keep a person from looking
 CLIENTS_REMEMBERED = 256  # clients whose last input sequence number is kept for retries
 CANONICAL_LINE_MAX = 4095  # the kernel's line buffer: a longer line would be cut in silence
 EPOCHS_RESERVED = 64  # grants per fsync of the epoch ceiling

@@ -153,3 +153,28 @@ async def test_an_item_is_found_by_the_beginning_of_its_id(ledger: Ledger) -> No
         with pytest.raises(HoldfastError) as e:
             await box.find(wrong)
         assert e.value.code == "not_found"
+
+
+async def test_an_item_is_never_replaced_by_another_of_its_id(ledger: Ledger) -> None:
+    box = await inbox(ledger)
+    asked = await box.add("approval", asker=BOT, text="rm -rf /", request="exec:1")
+    for more in ({"ask": asked["id"]}, {"request": "exec:1"}):
+        with pytest.raises(HoldfastError) as e:
+            await box.add("question", asker=ADA, text="Nice weather?", **more)
+        assert e.value.code == "conflict"
+    assert [i["text"] for i in box.open_items()] == ["rm -rf /"]
+    assert (await (await inbox(ledger)).find(asked["id"]))["kind"] == "approval"
+
+
+async def test_who_leaves_while_answering_leaves_no_half_answer(ledger: Ledger) -> None:
+    """Memory and disk never differ: the answer is there or it is not."""
+    box = await inbox(ledger)
+    asked = await box.add("approval", asker=BOT, text="rm -rf /")
+    answering = asyncio.create_task(box.end(asked["id"], "deny", by=ADA))
+    waiting = asyncio.create_task(box.settled(asked["id"]))
+    await asyncio.sleep(0)  # until it waits for the disk
+    await asyncio.sleep(0)
+    answering.cancel()
+    assert (await asyncio.wait_for(waiting, 30))["state"] == "denied"
+    with pytest.raises(HoldfastError, match="ada"):
+        await box.end(asked["id"], "approve", by=ADA)

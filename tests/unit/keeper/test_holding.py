@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.model.limits import CHANNELS_FOR_PEOPLE, CHANNELS_MAX
 from holdfast.wire import frames
 from tests.support import home
 from tests.support.keeperline import KeeperLine
@@ -420,3 +421,32 @@ def test_a_channel_without_the_right_to_ask_for_the_controls_takes_only_free_one
         assert typist.act("take", force=True)["error"]["code"] == "conflict"
         bot.act("release")
         assert typist.act("take", force=True)["ok"]["controls"]["holder"] == HUMAN["operator"]
+
+
+def test_a_service_does_not_stop_what_a_person_holds(cat: OwnKeeper) -> None:
+    with cat.line() as ada, cat.line({**AGENT, "kind": "service"}) as service:
+        ada.type(b"x")
+        assert service.act("stop")["error"]["code"] == "conflict"
+        assert "ok" in ada.act("status")
+
+
+def test_an_operator_s_numbers_do_not_stand_in_for_another_s(cat: OwnKeeper) -> None:
+    """The same client id, said by an agent who typed first: the person's typing is not taken for a retry."""
+    with cat.line(AGENT, client="same") as bot:
+        bot.sock.sendall(frames.input_frame(2**63, 0, b"a"))
+        bot.next(frames.ACK)
+        bot.act("release")
+    with cat.line(client="same") as ada:
+        assert ada.type(b"b") == {}
+    until(lambda: output(cat) == b"ab")
+
+
+def test_an_agent_that_opens_all_channels_leaves_some_for_people(cat: OwnKeeper) -> None:
+    with contextlib.ExitStack() as lines:
+        opened = 0
+        with contextlib.suppress(AssertionError, ConnectionError):
+            for _ in range(CHANNELS_MAX):
+                lines.enter_context(cat.line(AGENT))
+                opened += 1
+        assert CHANNELS_MAX - CHANNELS_FOR_PEOPLE - 2 <= opened < CHANNELS_MAX - 2
+        assert "ok" in lines.enter_context(cat.line()).act("status")

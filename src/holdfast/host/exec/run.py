@@ -470,7 +470,8 @@ def _wake(future: asyncio.Future[Any]) -> None:
 
 
 def _is_exec_id(text: object) -> bool:
-    return isinstance(text, str) and text.startswith("exe_") and text[4:].isalnum() and len(text) <= 40  # it becomes a file's name
+    # It becomes a file's name.
+    return isinstance(text, str) and text.startswith("exe_") and text[4:].isalnum() and len(text) <= 40
 
 
 def _foreground(sample: Json) -> tuple[str, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import signal
 import time
 from typing import Any
@@ -15,7 +14,7 @@ from .. import views
 from ..identity import scope_of
 from ..session import Session
 from .approving import Approving
-from .base import why_of
+from .base import decoded, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class Acting(Approving):
         session = await self._live(request, caller)
         link = session.link  # it may end by what is typed: then the line is gone, and this answer is still owed
         assert link is not None
-        data = base64.b64decode(str(request.get("data") or ""))
+        data = decoded(request.get("data")) or b""
         await self._approve_send(session, data, request, caller)
         hidden = bool(request.get("secret")) or await self._silent(session)
         done: Json = {}

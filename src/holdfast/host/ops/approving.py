@@ -40,8 +40,8 @@ class Approving(Base):
             self._still_live(session)
 
     async def _approve_run(self, request: Json, caller: Caller) -> None:
-        wanted = request.get("request")
-        if self._is_person(caller) or (wanted and any(s.manifest.get("request") == wanted for s in self.registry.sessions.values())):
+        wanted, sessions = request.get("request"), self.registry.sessions.values()
+        if self._is_person(caller) or (wanted and any(s.manifest.get("request") == wanted for s in sessions)):
             return  # what was started already is not started again, and whose it is gets checked there
         env = recipe.check_env(request.get("env") or {})
         words = recipe.check_command(request.get("command"), env)
@@ -56,6 +56,16 @@ class Approving(Base):
         command = shlex.join(words).encode("utf-8", "surrogateescape")
         key = f"run:{request['request']}" if request.get("request") else None
         await self._approve("run", caller, name, command, detail=detail, request=request, key=key)
+
+    async def _approve_restart(self, session: Session, request: Json, caller: Caller) -> None:
+        """What runs again runs: a rule for starts is about that, too."""
+        m = session.manifest
+        detail = {
+            "cwd": approvals.visible(str(m["cwd"])), "name": session.name,
+            "acts_as": approvals.visible(self._name_of(m["acts_as"])), "restart": True,
+        }  # fmt: skip
+        command = shlex.join(m["command"]).encode("utf-8", "surrogateescape")
+        await self._approve("run", caller, session.name, command, detail=detail, request=request)
 
     async def _approve(
         self, verb: str, caller: Caller, name: str, command: bytes, *, request: Json, session: Json | None = None,

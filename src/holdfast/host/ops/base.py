@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from ...model import limits
 from ...model.activity import Activity
-from ...model.errors import HoldfastError
+from ...model.errors import HoldfastError, invalid
 from ...system import kernel, tree
 from .. import views
 from ..exec.run import Execs
@@ -103,3 +104,22 @@ def why_of(request: Json) -> str | None:
     """The reason that was given, as much of it as is kept."""
     why = request.get("why")
     return None if why is None else str(why)[: limits.WHY_MAX]
+
+
+def number(value: object, what: str) -> float | None:
+    """A number that can be a time, an offset or a count; None where none was given."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15):
+        raise invalid(f"{str(value)[:40]!r} is not {what}", "leave it out")
+    return value
+
+
+def whole(value: object, what: str) -> int | None:
+    found = number(value, what)
+    return None if found is None else int(found)
+
+
+def decoded(value: object) -> bytes | None:
+    try:
+        return None if value is None else base64.b64decode(str(value), validate=True)
+    except ValueError:
+        raise invalid("what is to be typed is not base64", "use the SDK, or the command line") from None

@@ -10,7 +10,7 @@ from typing import Any
 from ...model import ids
 from ...model.errors import HoldfastError
 from ...wire import frames
-from .. import ended, views
+from .. import ended, recipe, views
 from ..link import dial
 from ..registry import follow_links
 from ..server import Reply
@@ -76,7 +76,8 @@ class Channels(Approving):
         session = await (self._find(request, caller) if request.get("ended") else self._live(request, caller))
         if not request.get("read_only"):
             self.desk.gate.check_typing(self._ruled(caller), session.name)
-            self._follow(session, request)
+            if caller.may("type", session):  # who can only watch is nobody's controller
+                self._follow(session, request)
         fd = await self._dial(session, request, caller, attach=True)
         if fd is None:
             return self._too_late(session)
@@ -109,7 +110,7 @@ class Channels(Approving):
 
     def _follow(self, session: Session, request: Json) -> None:
         """The latest controller's agent and display become the session's."""
-        env = request.get("env") or {}
+        env = recipe.check_env(request.get("env") or {})
         follow_links(session.folder.links, env)
         display = env.get("DISPLAY")
         if display and not str(display).startswith(":") and session.state_file.get("display") != display:

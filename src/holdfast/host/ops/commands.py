@@ -12,7 +12,7 @@ from ..exec.command import Command
 from ..exec.quoting import quote
 from ..session import Session
 from .approving import Approving
-from .base import why_of
+from .base import number, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Commands(Approving):
             raise invalid("no command to run", "hold exec SESSION -- COMMAND")
         encoded = [os.fsencode(w) for w in words]
         source = encoded[0] if len(encoded) == 1 else quote(encoded)
-        timeout = request.get("timeout")
+        timeout = number(request.get("timeout"), "a timeout")
         await self._approve_exec(session, source, request, caller)
 
         def typed(command: Command) -> None:
@@ -48,7 +48,7 @@ class Commands(Approving):
                 await command.changed.wait()
             await self.journal.written()
             return self.execs.result(command)
-        result = await self.execs.wait(command, None if timeout is None else float(timeout))
+        result = await self.execs.wait(command, timeout)
         await self.journal.written()  # its commit ran while the command did
         return self._with_output(session, result)
 
@@ -56,8 +56,7 @@ class Commands(Approving):
         session = await self._find(request, caller)
         command = self.execs.find(session, str(request.get("exec_id") or ""))
         if request.get("wait"):
-            timeout = request.get("timeout")
-            await self.execs.wait(command, None if timeout is None else float(timeout))
+            await self.execs.wait(command, number(request.get("timeout"), "a timeout"))
         return self._with_output(session, self.execs.result(command))
 
     async def op_exec_outcome(self, request: Json, caller: Caller) -> Json:

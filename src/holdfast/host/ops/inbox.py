@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+import sqlite3
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ...model import asks
@@ -14,7 +16,7 @@ from ...model.names import refused
 from .. import inbox, views, watch
 from ..watch import about
 from .acting import Acting
-from .base import why_of
+from .base import decoded, number, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ class Asking(Acting):
         """One item, once it is no longer open or the time is up."""
         item = self._shown(await self.desk.inbox.find(str(request.get("ask") or "")), caller)
         try:
-            async with asyncio.timeout(_number(request.get("timeout"), "a timeout")):
+            async with asyncio.timeout(number(request.get("timeout"), "a timeout")):
                 item = await self.desk.inbox.settled(item["id"])
         except TimeoutError:
             pass
@@ -68,7 +70,7 @@ class Asking(Acting):
         box = self.desk.inbox
         if request.get("follow"):
             with self.desk.watch.followed():
-                after = _number(request.get("after"), "the number of a change")
+                after = number(request.get("after"), "the number of a change")
                 return await self._follow_inbox(None if after is None else int(after), caller)
         await self._look(caller)
         last = box.last
@@ -97,13 +99,16 @@ class Asking(Acting):
 
     def _may_see(self, item: Json, caller: Caller) -> bool:
         """One's own, and what concerns a session one may see; what asks for a person is shown to people."""
+        session = self.registry.sessions.get(item["session"]) if item["session"] else None
+        if not caller.reaches(session):
+            return False
         if item["asker"] and item["asker"]["operator"] == caller.operator:
             return True
         if not self._is_person(caller) and item["kind"] not in asks.TYPED:
             return False
         if not item["session"]:
             return True
-        return caller.may("view", self.registry.sessions.get(item["session"]))  # of one that was removed: all, or none
+        return caller.may("view", session)  # of one that was removed: all, or none
 
     def _shown(self, item: Json, caller: Caller) -> Json:
         if not self._may_see(item, caller):
@@ -118,7 +123,7 @@ class Asking(Acting):
 
     async def op_answer(self, request: Json, caller: Caller) -> Json:
         item = self._shown(await self.desk.inbox.find(str(request.get("ask") or "")), caller)
-        approve, data = request.get("approve"), _bytes(request.get("data"))
+        approve, data = request.get("approve"), decoded(request.get("data"))
         if (approve is None) == (data is None):
             raise invalid("no answer, or two", asks.instead(item))
         event = "answer" if approve is None else "approve" if approve else "deny"
@@ -134,10 +139,6 @@ class Asking(Acting):
         else:
             answer = None if data is None else asks.check_answer(item, data.decode("utf-8", "replace"))
             done = await self._end_ask(item, event, request, caller, answer=answer)
-        self.journal.note(
-            event, session=item["session"], actor=caller.actor, why=why_of(request), ask=item["id"],
-            ask_kind=item["kind"], offset=item["offset"], session_name=item["session_name"],
-        )  # fmt: skip
         await self.journal.written()
         return self._item(done)
 
@@ -151,8 +152,15 @@ class Asking(Acting):
             raise refused(f"{item['id']} is for a human to answer", "wait for one")
 
     async def _end_ask(self, item: Json, event: str, request: Json, caller: Caller, **more: Any) -> Json:
+        facts = {"session": item["session"], "ask": item["id"], "ask_kind": item["kind"], "offset": item["offset"],
+                 "session_name": item["session_name"]}  # fmt: skip
+
+        def commit(work: Callable[[sqlite3.Connection], object]) -> Awaitable[None]:
+            """An answer and the name of the one who gave it: neither without the other."""
+            return self.journal.commit(work, event, actor=caller.actor, why=why_of(request), **facts)
+
         return await self.desk.inbox.end(
-            item["id"], event, by=caller.actor, request=request.get("request"), **more
+            item["id"], event, by=caller.actor, request=request.get("request"), commit=commit, **more
         )
 
     async def _type_answer(self, item: Json, data: bytes, request: Json, caller: Caller) -> Json:
@@ -195,19 +203,6 @@ class Asking(Acting):
             await self._hand(session, asker, request, caller, note=why_of(request))
 
         return await self._end_ask(item, "approve", request, caller, effect=effect)
-
-
-def _number(value: object, what: str) -> float | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15):
-        raise invalid(f"{str(value)[:40]!r} is not {what}", "leave it out")
-    return value
-
-
-def _bytes(value: object) -> bytes | None:
-    try:
-        return None if value is None else base64.b64decode(str(value), validate=True)
-    except ValueError:
-        raise invalid("the answer is not base64", "use the SDK, or hold answer") from None
 
 
 def check_line(data: bytes) -> None:

@@ -11,7 +11,7 @@ from ...model import limits
 from ...model.errors import invalid
 from ...model.times import rfc3339
 from ..session import Session
-from .base import Base
+from .base import Base, number, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ class JournalOps(Base):
     async def op_timeline(self, request: Json, caller: Caller) -> Json:
         """Entries in order, of one session or of all that the caller may see; `next` is where older ones go on."""
         session = self._visible(request, caller) if request.get("session") else None
-        before, since = request.get("before"), request.get("since")
-        count = max(1, min(int(request.get("limit") or limits.TIMELINE_MAX), limits.TIMELINE_MAX))
+        before, after = whole(request.get("before"), "an entry's number"), number(request.get("since"), "a time")
+        count = max(1, min(whole(request.get("limit"), "a count") or limits.TIMELINE_MAX, limits.TIMELINE_MAX))
         await self.journal.written()
         where, values = ["1"], list[object]()
         if session is not None:
@@ -35,11 +35,10 @@ class JournalOps(Base):
             values.append(session.id)
         if before is not None:
             where.append("n < ?")
-            values.append(int(before))
+            values.append(before)
         query = f"SELECT body FROM entries WHERE {' AND '.join(where)} ORDER BY n DESC LIMIT ?"
         rows = await self.ledger.read(lambda db: _bodies(db, query, [*values, count]))
         entries = [json.loads(r) for r in rows]
-        after = float(since) if since is not None else None
         full = len(entries) == count and (after is None or entries[-1]["at"] >= after)
         kept = [e for e in entries if (after is None or e["at"] >= after) and self._readable(e, caller)]
         return {

@@ -10,11 +10,13 @@ from typing import Any
 
 from ...model import limits
 from ...model.errors import HoldfastError
+from ...model.grants import Scope
 from ...model.names import refused
 from .. import views
+from ..identity import scope_of
 from ..session import Session
 from .approving import Approving
-from .base import why_of
+from .base import number, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class Lifetime(Approving):
         if request.get("acts_as"):
             request = {**request, "acts_as": self._acts_as(str(request["acts_as"]), caller)}
         await self._approve_run(request, caller)
-        session = await asyncio.shield(self._start(request, caller))  # who leaves meanwhile leaves an entry all the same
+        session = await asyncio.shield(self._start(request, caller))  # who leaves meanwhile leaves an entry too
         brief = {"id": session.id, "name": session.name}
         answer = brief if request.get("brief") else await self._view(session, full=True)
         await self.journal.written()  # its commit ran while the session was looked at
@@ -106,14 +108,14 @@ class Lifetime(Approving):
         """A lost session's processes have no keeper to end them: the host does, by their mark."""
         deadline = time.monotonic() + grace_s
         left = views.survivors_of(session)
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for signal_ in (signal.SIGTERM, signal.SIGKILL):
             for pid in left:
                 try:
-                    os.kill(pid, number)
+                    os.kill(pid, signal_)
                 except (ProcessLookupError, PermissionError):
                     continue
             while (left := views.survivors_of(session)) and (
-                number == signal.SIGKILL or time.monotonic() < deadline
+                signal_ == signal.SIGKILL or time.monotonic() < deadline
             ):
                 await asyncio.sleep(0.02)
                 if time.monotonic() > deadline + _STOP_EXTRA_S:
@@ -123,6 +125,7 @@ class Lifetime(Approving):
         session = await self._find(request, caller)
         if session.live:
             caller.require("stop", session)
+        await self._approve_restart(session, request, caller)
         self.policies.cancel_restart(session)
         if session.live:
             session = await self._live(request, caller)
@@ -154,16 +157,27 @@ class Lifetime(Approving):
 
     async def op_rename(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
-        self.desk.gate.check_rename(self._ruled(caller), session.name, str(request.get("name") or ""))
-        before = session.name
-        self.registry.rename(session, str(request.get("name") or ""))
+        before, name = session.name, str(request.get("name") or "")
+        self.desk.gate.check_rename(self._ruled(caller), before, name)
+        self._check_no_wider(session, name, caller)
+        self.registry.rename(session, name)
         self._note("rename", session, caller, request, before=before)
         await self.journal.written()
         return {"id": session.id, "name": session.name}
 
+    def _check_no_wider(self, session: Session, name: str, caller: Caller) -> None:
+        """Grants go by names: nobody gives a session one under which they may do more to it."""
+        now, scope = time.time(), scope_of(session)
+        renamed = Scope(scope.id, name, scope.started_by, scope.acts_as)
+        for who in caller.everyone:
+            gained = self.operators.rights(who, renamed, now)[0] - self.operators.rights(who, scope, now)[0]
+            if gained:
+                words = f"under that name {caller.name} could {', '.join(sorted(gained))} in {session.name}"
+                raise refused(words, "ask who gave the grant to rename it")
+
     async def op_prune(self, request: Json, caller: Caller) -> Json:
         """Remove ended sessions that are older than asked for."""
-        older = float(request.get("older_than_s") or 0)
+        older = number(request.get("older_than_s"), "an age") or 0.0
         removed = []
         for session in list(self.registry.sessions.values()):
             at = session.ended_at or (session.exit or {}).get("at") or session.manifest["started_at"]
@@ -195,5 +209,5 @@ def _words(session: Session) -> list[str]:
 
 
 def _grace(request: Json) -> float:
-    asked = request.get("grace_s")
-    return limits.STOP_GRACE_S if asked is None else max(0.0, float(asked))
+    asked = number(request.get("grace_s"), "a time to end in")
+    return limits.STOP_GRACE_S if asked is None else float(asked)

@@ -10,7 +10,7 @@ from .. import checks
 from ..observe import net, proc
 from ..recording import recording
 from ..session import Session
-from .base import Base
+from .base import Base, number, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,14 +87,15 @@ class Looking(Base):
         """Where the output of a time began, and what there is."""
         session = await self._find(request, caller)
         start, end = session.reader.bounds()
-        at = session.reader.offset_at(int(float(request["since"]) * 1e6)) if request.get("since") else start
+        since = number(request.get("since"), "a time")
+        at = session.reader.offset_at(int(since * 1e6)) if since else start
         return {
             "session": session.id, "name": session.name, "kind": session.kind,
             "start": start, "end": max(end, await self._end(session)), "at": at,
         }  # fmt: skip
 
     async def op_recording(self, request: Json, caller: Caller) -> Json:
-        return recording(await self._find(request, caller), request.get("from"))
+        return recording(await self._find(request, caller), whole(request.get("from"), "an offset"))
 
     async def op_doctor(self, request: Json, caller: Caller) -> list[Json]:
         return await checks.check(self.daemon, bool(request.get("deep")))
@@ -110,8 +111,5 @@ class Looking(Base):
 
     async def op_wait(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
-        start, timeout = request.get("from"), request.get("timeout")
-        return await self.waits.wait(
-            session, str(request.get("for") or ""), None if start is None else int(start),
-            None if timeout is None else float(timeout),
-        )  # fmt: skip
+        start, timeout = whole(request.get("from"), "an offset"), number(request.get("timeout"), "a timeout")
+        return await self.waits.wait(session, str(request.get("for") or ""), start, timeout)
