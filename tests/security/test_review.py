@@ -137,3 +137,24 @@ def test_a_value_of_another_type_is_an_error_of_the_one_who_sent_it(hold: HomeFo
         hold.host.call(**request_)
     assert e.value.code == "invalid", e.value.message
     assert "Traceback" not in (hold.path / "host.log").read_text()
+
+
+def test_a_long_text_that_lost_the_controls_between_two_pieces_types_no_more(hold: HomeForTests) -> None:
+    """Several pieces are one act: the rest is refused, also when the controls are free again."""
+    deaf = hold.run("sleep", "600", pipes=True, name="deaf")
+    enrol(hold, "bot", verbs=["view", "type", "request_control"], sessions=["*"])
+    with acting_as(hold, "bot") as bot, ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(bot.session("deaf").send, b"a" * (1 << 20))  # four times what is queued for it
+        until(lambda: hold.host.call("status", session=deaf.id)["controls"]["kind"] == "agent", 60)
+        until(lambda: hold("take", "deaf", "--json").json["flushed"] > 0, 60)
+        assert hold("release", "deaf").code == 0
+        with pytest.raises(HoldfastError) as e:
+            sending.result(60)
+    assert e.value.code == "conflict"
+
+
+def test_the_host_s_own_files_are_nobody_s_store(hold: HomeForTests) -> None:
+    for name in ("host.db", "keys/x.db", "../" + hold.path.name + "/host.db"):
+        with pytest.raises(HoldfastError) as e:
+            hold.host.call("work", call="run_ls", args={}, store=f"sqlite:///{hold.path}/{name}")
+        assert e.value.code == "invalid"

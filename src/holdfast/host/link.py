@@ -191,6 +191,10 @@ class KeeperLink:
         """One ACT and its answer; a keeper that does not answer in time is an error, not a hang."""
         return await self._ask({"op": op, **request})
 
+    def tell(self, op: str, **request: object) -> None:
+        """An ACT whose answer nobody waits for."""
+        self._send(frames.message(frames.ACT, {"id": 0, "op": op, **request}))
+
     async def _ask(self, request: Json, behind: bytes = b"") -> Json:
         """`behind` is sent with it, in one piece: every piece is a wake-up over there."""
         self._next += 1

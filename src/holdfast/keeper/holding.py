@@ -87,8 +87,8 @@ def dispossess(keeper: Keeper, epoch: int) -> int:
     """The holder loses the controls at `epoch`: its unread input is discarded, its channels are barred."""
     assert keeper.controls.holder is not None
     bar(keeper, keeper.controls.holder.operator, epoch)
-    # A command that lost the controls does not get them back by typing on, also not when they are free.
-    commands = [hold for hold in keeper.controls.holds if hold.startswith("exe_")]
+    # What was under way, a command or a long text, does not get the controls back by typing on, also not free ones.
+    commands = [hold for hold in keeper.controls.holds if hold.startswith(("exe_", "snd_"))]
     keeper.lost_holds = (*keeper.lost_holds, *commands)[-limits.HOLDS_MAX :]
     flushed = keeper.input.recall()
     keeper.flush_input()  # whoever was not read because the queue was full is heard again, and refused

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Any
 
-from ...model import limits
+from ...model import ids, limits
 from ...model.errors import HoldfastError, invalid
 from ...model.names import refused
 from .. import views
@@ -35,11 +35,13 @@ class Acting(Approving):
         hidden = bool(request.get("secret")) or await self._silent(session)
         done: Json = {}
         text: str | None = None
+        # A text in several pieces is one act: who loses the controls between two of them types no more.
+        hold = ids.new("snd_") if len(data) > limits.INPUT_BYTES_MAX else None
         try:
             for at in range(0, len(data), limits.INPUT_BYTES_MAX):
                 with session.touching(*caller.everyone):
                     piece = data[at : at + limits.INPUT_BYTES_MAX]
-                    done = await link.input(piece, caller.actor, what="send", why=why_of(request))
+                    done = await link.input(piece, caller.actor, hold, what="send", why=why_of(request))
             try:
                 hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
             except HoldfastError:
@@ -49,6 +51,8 @@ class Acting(Approving):
             done = done or {"end": link.end}
             raise
         finally:
+            if hold is not None and not link.lost:
+                link.tell("drop", hold=hold)
             if data and done:
                 self._note("send", session, caller, request, epoch=done.get("epoch"), offset=done.get("end"), text=text,
                            secret=hidden or None)  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from functools import cached_property
 from typing import Any
 
@@ -37,7 +38,7 @@ class WorkOps:
         return await work.call(str(request.get("call")), **{**args, "by": caller.name})
 
     async def _open(self, url: object) -> Work:
-        wanted = f"sqlite:///{self.daemon.home.work_db}" if url is None else str(url)
+        wanted = f"sqlite:///{self.daemon.home.work_db}" if url is None else self._elsewhere(str(url))
         opening = self._works.get(wanted)
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
             if len(self._works) >= _STORES_MAX:
@@ -48,6 +49,14 @@ class WorkOps:
         except HoldfastError:
             self._works.pop(wanted, None)
             raise
+
+    def _elsewhere(self, url: str) -> str:
+        """A store that was named; the host's own files are nobody's store."""
+        home = os.path.realpath(self.daemon.home.path)
+        path = os.path.realpath(url.removeprefix("sqlite:///"))
+        if path != os.path.join(home, "work.db") and os.path.commonpath([home, path]) == home:
+            raise invalid("that file is the host's own", "name a file outside of the home")
+        return url
 
     async def close_work(self) -> None:
         opened = [t.result() for t in self._works.values() if t.done() and not t.cancelled() and not t.exception()]
