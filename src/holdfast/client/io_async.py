@@ -39,6 +39,8 @@ class AsyncWire:
                     await asyncio.sleep(_CONNECT_PAUSE_S)
             except OSError as e:
                 raise HoldfastError("failed", f"cannot reach the host: {e.strerror}", "hold doctor") from None
+        if started:
+            raise HoldfastError("host_gone", "the host was started and does not answer", "try again, or hold doctor")
         raise HoldfastError("not_found", "no host is running here", "hold up starts it")
 
     def stale(self) -> bool:

@@ -12,7 +12,7 @@ import time
 
 from ..model import ids
 from ..model.errors import HoldfastError, invalid
-from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S
+from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
 from ..model.work import Fenced, Leaving, StepInDoubt
 from .run_state import AsyncRunState
 from .stepped import AsyncExecs, doubt
@@ -53,7 +53,14 @@ class AsyncWork(AsyncExecs):
             args.setdefault("request", ids.new("req_"))
         if self._direct is not None:
             return await self._direct.call(name, args)
-        return await self._host.call("work", call=name, args=args, store=self.store)
+        deadline = time.monotonic() + STORE_WAIT_S
+        while True:  # a host that dies again and again while it is asked is waited out, as a restarting server is
+            try:
+                return await self._host.call("work", call=name, args=args, store=self.store)
+            except HoldfastError as e:
+                if e.code != "host_gone" or time.monotonic() >= deadline:
+                    raise
+            await sleep(_STANDBY_PAUSE_S)
 
     async def run(
         self, *, task: str | None = None, params: Mapping[str, Any] | None = None, items: Sequence[str] | None = None,
