@@ -150,8 +150,9 @@ def test_a_replay_in_a_terminal_shows_its_actors_and_puts_the_picture_back(hold:
 
 
 def test_a_replay_begins_where_it_is_told_to(hold: HomeForTests) -> None:
-    s = hold.run("sh", "-c", "stty -echo; echo alpha; read x; echo beta; read x; echo gamma", name="rec")
-    for text in ("alpha", "beta"):  # each line is an event of its own: the next is printed after it was seen
+    # Each line is an event of its own: what is printed within 10 ms is one, so the program pauses for longer.
+    s = hold.run("sh", "-c", "stty -echo; echo alpha; read x; sleep 0.05; echo beta; read x; sleep 0.05; echo gamma", name="rec")
+    for text in ("alpha", "beta"):
         s.wait(text=text, timeout=30)
         s.send("", enter=True)
     s.wait(exit=True, timeout=30)
