@@ -18,6 +18,7 @@ Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 
 _BATCH = 256  # entries asked for at a time: some 60 kB, well below a frame
+_GATHER_S = 0.25  # after word of the first: commands that follow each other are one fetch and one commit, not many
 _SETTLE_S = 2.0  # at the host's end: what is not fetched by then is fetched by the next host
 
 
@@ -32,16 +33,17 @@ class Ingest:
     def heard(self, session: Session, event: Json) -> None:
         kind = event.get("event")
         if kind in ("spooled", "gone") or (kind == "linked" and session.spools):
-            self.later(session)
+            self.later(session, _GATHER_S if kind == "spooled" else 0.0)
 
-    def later(self, session: Session) -> None:
+    def later(self, session: Session, after_s: float = 0.0) -> None:
         """Fetch in the background; nobody waits for it."""
-        task = asyncio.get_running_loop().create_task(self._quietly(session))
+        task = asyncio.get_running_loop().create_task(self._quietly(session, after_s))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _quietly(self, session: Session) -> None:
+    async def _quietly(self, session: Session, after_s: float) -> None:
         try:
+            await asyncio.sleep(after_s)
             await self.fetch(session)
         except HoldfastError as e:  # the keeper went, or the disk is full: nothing is lost, it is fetched again
             log.info("the record of %s is fetched later: %s", session.name, e.line())
