@@ -102,7 +102,12 @@ def test_a_stalled_client_slows_nobody_and_a_flood_is_interrupted_at_once(hold: 
 
 
 def test_output_after_the_main_programs_end_is_kept(hold: HomeForTests) -> None:
-    program = "import os, time\nif os.fork() == 0:\n os.setsid()\n time.sleep(0.3)\n print('late', flush=True)\n"
+    # The child leaves the terminal's session before the parent ends (the kernel would hang it up), and prints when it has.
+    program = (
+        "import os\nleft, leave = os.pipe()\nends, end = os.pipe()\n"
+        "if os.fork() == 0:\n os.setsid()\n os.close(end)\n os.write(leave, b'x')\n os.read(ends, 1)\n print('late', flush=True)\n"
+        "else:\n os.read(left, 1)\n"
+    )
     s = hold.run(sys.executable, "-c", program)
     s.wait(exit=True, timeout=20)
     until(lambda: s.status().state == "exited")
