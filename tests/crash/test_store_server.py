@@ -169,12 +169,8 @@ async def test_a_worker_stopped_with_the_row_lock_in_hand_does_not_stop_the_stan
                 taken = await work.begin_run(run=made["run"], worker="w1")  # waits for the lock, not for the worker
                 assert taken["epoch"] == made["epoch"] + 1
                 os.kill(stopped.pid, signal.SIGCONT)
-                deadline = 100
-                while stopped.poll() is None and deadline:
-                    # It stops itself again at each lock it gets; let it go on to its end.
-                    await asyncio.sleep(0.3)
-                    os.kill(stopped.pid, signal.SIGCONT)
-                    deadline -= 1
+                while await asyncio.to_thread(_stopped, stopped.pid):
+                    os.kill(stopped.pid, signal.SIGCONT)  # it stops itself at each lock it gets: on, to its end
                 assert stopped.stdout
                 assert stopped.stdout.read() == "fenced\n"
             finally:
@@ -183,13 +179,14 @@ async def test_a_worker_stopped_with_the_row_lock_in_hand_does_not_stop_the_stan
 
 
 def _stopped(pid: int) -> bool:
-    """Until the kernel says that it is stopped."""
+    """Until the kernel says that it is stopped; false when it has ended."""
     import time
 
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
-            return True
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        if state in "TZ":
+            return state == "T"
         time.sleep(0.02)
     return False
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,21 +12,8 @@ import pytest
 import holdfast
 from holdfast.client.sync import Host, Session
 from tests.support.home import HOLD, HomeForTests, until
-from tests.support.postgres import Server
 
 DEADLINE_S = 90
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def host(request: pytest.FixtureRequest, hold: HomeForTests, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    """A host object whose work is kept in either store."""
-    monkeypatch.delenv("HOLDFAST_STORE", raising=False)
-    if request.param == "postgres":
-        server: Server = request.getfixturevalue("postgres")
-        monkeypatch.setenv("HOLDFAST_STORE", server.url())
-        hold.env["HOLDFAST_STORE"] = os.environ["HOLDFAST_STORE"]
-    with Host(str(hold.path)) as made:
-        yield made
 
 
 @pytest.fixture

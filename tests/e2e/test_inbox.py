@@ -6,7 +6,6 @@ import base64
 import http.server
 import json
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from holdfast.model.home import Home
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HOLD, HomeForTests, read_all, until
 from tests.support.keeperline import KeeperLine
+from tests.support.serving import serving
 
 ASK_NAME = "import sys\nx = input('name? ')\nprint('hello', x)\nsys.stdin.read()"
 TWO_PROMPTS = """
@@ -374,13 +374,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
-    server = Hook()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Hook()) as server:
+        yield server
 
 
 def test_a_webhook_hears_of_a_prompt_that_nobody_watches(hold: HomeForTests, hook: Hook) -> None:

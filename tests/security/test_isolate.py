@@ -391,12 +391,12 @@ def test_the_command_line_passes_the_code_and_says_what_is_not_to_be_seen(hold: 
 
 
 SIGNALS = """
-import signal, time
+import signal
 for name in ("SIGUSR1", "SIGINT", "SIGTERM"):
     signal.signal(getattr(signal, name), lambda number, _: print("got", signal.Signals(number).name, flush=True))
 print("ready", flush=True)
 while True:
-    time.sleep(0.05)
+    signal.pause()
 """
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import json
 import logging
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from holdfast.host import notify
 from holdfast.host.notify import Notifier, message, sentence
 from holdfast.model.settings import Notify
 from tests.support.home import until
+from tests.support.serving import serving
 
 ITEM: dict[str, Any] = {
     "id": "ask_1", "kind": "secret", "session": "ses_1", "session_name": "build", "text": "Password for hunter2:",
@@ -57,13 +57,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
-    server = Hook()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Hook()) as server:
+        yield server
 
 
 @pytest.fixture
