@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from ..model import approvals
+from ..model import approvals, ids
 from ..model.errors import HoldfastError
 from ..model.settings import Settings
 from .inbox import Inbox
@@ -39,16 +39,17 @@ class Gate:
         item = await self._inbox.by_request(request) if request else None
         if item is not None and item["detail"].get("sha256") != told["sha256"]:
             raise HoldfastError("conflict", "this request was made before, for another command", "make a new one")
-        if item is None:
-            item = await self._inbox.add(
-                "approval", session=session, asker=actor, text=shown, detail=told, timeout_s=rule.timeout_s,
-                request=request,
-            )  # fmt: skip
+        ask = ids.new("ask_") if item is None else item["id"]
         try:
-            item = await self._inbox.settled(item["id"])
+            if item is None:
+                await self._inbox.add(
+                    "approval", session=session, asker=actor, text=shown, detail=told, timeout_s=rule.timeout_s,
+                    request=request, ask=ask,
+                )  # fmt: skip
+            item = await self._inbox.settled(ask)
         except BaseException:
-            if not self._stopping():  # the asker left: nothing would run any more
-                await self._inbox.vanish(lambda i, ask=item["id"]: i["id"] == ask)  # type: ignore[misc]
+            if not self._stopping():  # the asker left, maybe while it was asked: nothing would run any more
+                await self._inbox.vanish(lambda i: i["id"] == ask)
             raise
         if item["state"] != "answered":
             raise refused(item)
@@ -80,7 +81,6 @@ class Gate:
                 "not_allowed", f"what {actor['name']} ({actor['kind']}) types into {name} needs approval first",
                 "use exec or send, which ask for it; watching (attach -r) is free",
             )  # fmt: skip
-
 
     def check_rename(self, actor: Json, old: str, new: str) -> None:
         """A name is what a rule goes by: nobody whom it covers gives the session another one."""

@@ -123,7 +123,12 @@ class Inbox:
             **(prompt or {"input_at": None, "offset": None}),
             "answer": None, "answered_by": None, "answered_at": None, "answer_request": None,
         }  # fmt: skip
-        return await asyncio.shield(self._add(item))  # who leaves meanwhile leaves no item that only the disk knows
+        adding = asyncio.ensure_future(self._add(item))
+        try:
+            return await asyncio.shield(adding)
+        except asyncio.CancelledError:  # who leaves meanwhile leaves no item that only the disk knows
+            await asyncio.wait({adding})
+            raise
 
     async def _add(self, item: Json) -> Json:
         try:

@@ -85,6 +85,28 @@ async def test_an_asker_that_leaves_takes_its_item_along_unless_the_host_itself_
     assert (await place.inbox.find(item["id"]))["state"] == "open"
 
 
+async def test_an_asker_that_leaves_while_its_item_is_written_takes_it_along(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, at_disk, left = place.inbox._store, asyncio.Event(), asyncio.Event()
+
+    async def slowly(item: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        at_disk.set()
+        await left.wait()
+        await write(item, *args, **kwargs)
+
+    monkeypatch.setattr(place.inbox, "_store", slowly)
+    waiting = asyncio.create_task(place.gate.approve("exec", BOT, "deploy", b"git push", request="exec:1"))
+    await at_disk.wait()
+    waiting.cancel()
+    left.set()
+    await asyncio.wait({waiting})
+    assert place.inbox.open_items() == []
+    item = await place.inbox.by_request("exec:1")
+    assert item is not None
+    assert item["state"] == "gone"
+
+
 async def test_the_same_request_gets_its_answer_and_another_command_does_not(place: Place) -> None:
     waiting = asyncio.create_task(place.gate.approve("exec", BOT, "deploy", b"git push", request="exec:1"))
     await place.inbox.end((await place.asked())["id"], "approve", by=ADA)
