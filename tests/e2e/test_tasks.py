@@ -367,7 +367,7 @@ def test_the_sdk_works_on_both_stores(host: Host, tmp_path: Path) -> None:
     tasks.init("demo", ["one"], root=str(tmp_path))
     tasks.add("first", id="1.5", contract={"verification": ["test -f ready"]})
     with host.work.run(task="demo/1.5", params={"a": 1}) as run:
-        assert run.step("write", lambda: (tmp_path / "ready").touch(), effect="idempotent") is None
+        assert run.step("write", (tmp_path / "ready").touch, effect="idempotent") is None
     assert tasks.show("demo/1.5")["status"] == "active"
     assert tasks.done("1.5", project="demo")["status"] == "done"
     assert [r["run"] for r in host.work.runs(task="demo/1.5")] == [run.id]
