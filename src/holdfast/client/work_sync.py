@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _WITH_REQUEST = frozenset({
     "begin_run", "run_end", "step_begin", "step_end", "step_fail", "step_settle", "log_append",
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
-    "run_claim",
+    "run_claim", "task_add", "task_contract", "task_start", "task_next", "task_verified", "task_done", "task_fail",
+    "task_block", "task_unblock", "task_pause", "task_retry", "task_cancel", "project_init", "project_edit", "policy_set",
 })  # fmt: skip
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 _ERROR_SHOWN = 2000  # characters of an exception that are kept: its message, not a dump
@@ -354,6 +355,14 @@ class Run(RunState):
                 self._work.call("lease_release", run=self.id, epoch=self.epoch)
             except HoldfastError:
                 pass  # it runs out by itself
+
+    def check(self) -> None:
+        """Raise `Fenced` if the lease is gone, `Leaving` if the worker is to stop."""
+        self._check()
+
+    def ended(self, state: str) -> None:
+        """It was ended by another call than ours (`task_done`): there is no lease left to keep."""
+        self._stop(state)
 
     def _stop(self, state: str) -> None:
         self.state = state

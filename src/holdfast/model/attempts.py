@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-ACTIONS = ("prepare", "start", "wait", "stop", "clear", "compare", "verify", "accept", "reject",
-           "leave", "abandon", "drop")  # fmt: skip
-LAST = frozenset({"accept", "reject", "leave", "abandon", "drop"})  # after these the attempt is no longer ours
+ACTIONS = ("prepare", "start", "wait", "stop", "clear", "compare", "verify", "accept", "reject", "block",
+           "leave", "abandon", "drop", "end")  # fmt: skip
 
 # (action, what came of it) -> next action. `judge` is decided by the facts, below.
 COURSE: dict[tuple[str, str], str] = {
@@ -29,6 +28,15 @@ COURSE: dict[tuple[str, str], str] = {
     ("clear", "cleared"): "compare",
     ("compare", "compared"): "judge",
     ("verify", "verified"): "judge",
+    ("verify", "in_doubt"): "block",  # a step of the backend's own: a person has to look
+    ("accept", "accepted"): "end",
+    ("accept", "outdated"): "verify",  # the contract was changed meanwhile
+    ("accept", "in_doubt"): "block",
+    ("reject", "rejected"): "end",
+    ("block", "blocked"): "end",
+    ("leave", "left"): "end",
+    ("abandon", "abandoned"): "end",
+    ("drop", "dropped"): "end",
 }
 # Whatever was under way. Sessions outlive their runner; only a cancelled task's are ended.
 ALWAYS = {"leaving": "leave", "cancelled": "abandon", "fenced": "drop"}
@@ -80,8 +88,3 @@ def session_name(project: str, id: str, n: int) -> str:
 
     end = f"-{n}"
     return f"{project}.{id}"[: NAME_MAX - len(end)].rstrip("._-+") + end
-
-
-def tail_of(results: Sequence[Mapping[str, object]]) -> str:
-    """The last words of the commands that failed."""
-    return "\n".join(str(r.get("tail") or "") for r in results if r.get("state") != "passed")
