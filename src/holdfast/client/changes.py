@@ -1,7 +1,7 @@
 """What an attempt did to its files: looks at the scope before and after, and makes the list and the patch.
 
-The look before is kept with the run, packed (`take`); so the comparison (`outcome`) can be made by another process, also
-after the one that looked first was killed. Git says which files are ignored, where the root is in a repository.
+The look before is kept with the run, packed (`take`), so that another process can compare (`outcome`), also after the
+one that looked first was killed. Git says which files are ignored, where the root is in a repository.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _entry(
 
 
 def _untouched(before: Entry, at: os.stat_result, known: Snapshot) -> bool:
-    """The kernel sets the time of change itself; only one from just before the first look could hide a second change."""
+    """The kernel sets the time of change itself; only one just before the first look could hide a second."""
     same = (before.size, before.mode, before.mtime_ns, before.ctime_ns, before.inode) == (
         at.st_size, at.st_mode, at.st_mtime_ns, at.st_ctime_ns, at.st_ino)  # fmt: skip
     return same and before.sha256 is not None and before.ctime_ns < known.at_ns - SETTLED_NS

@@ -1,7 +1,7 @@
 """An attempt's course: what the runner does next, from what it did last and what came of it. One table. Pure.
 
-Every action is repeatable: what it did is in the record, so that a runner that takes over begins at the beginning, finds
-each finished action's result, and comes to the one that was under way.
+Every action is repeatable: what it did is in the record. A runner that takes over begins at the beginning, finds each
+finished action's result, and comes to the one that was under way.
 """
 
 from __future__ import annotations

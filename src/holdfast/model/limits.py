@@ -119,6 +119,9 @@ WINDOW_MESSAGES_MAX = 1000  # kept in the cache per run; older ones are read fro
 CACHE_BYTES_MAX = 64 << 20  # of windows in the process; the least used goes first
 SCRATCH_MAX = 1000  # scratch values of a run: they are part of its state
 
+# The runner
+PARALLEL_MAX = 64  # tasks of one runner at once: each is a session with an agent in it
+
 # Files of attempts
 SCOPE_FILES_MAX = 20_000  # of one scope: a large repository; their stat calls take about a second
 SCOPE_FILE_BYTES_MAX = 64 << 20  # one file is read and hashed up to this; a larger one is known by size and time

@@ -1,7 +1,8 @@
 """What an attempt did to its files: two snapshots of a scope compared, and the patch between them. Pure.
 
-A snapshot knows every file of the scope by size, times and hash, in one order, up to a limit that it names. The contents
-of small text files are kept beside it, packed, so that a patch can be made later, by whoever comes after a killed runner.
+A snapshot knows every file of the scope by size, times and hash, in one order, up to a limit that it names. The
+contents of small text files are kept beside it, so that a patch can be made later, by whoever comes after a killed
+runner.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why an attempt failed, and whether the attempts get anywhere. Pure: evidence and earlier classifications in, words out.
+"""Why an attempt failed, and whether the attempts get anywhere. Pure: evidence in, words out.
 
 The verification's words weigh more than the backend's: they say what is wrong with the work, not with its worker.
 Convergence compares with the attempts before: a failing set that shrinks converges, the same signature `stuck_after`

@@ -26,7 +26,9 @@ class Found(NamedTuple):
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _PATH = re.compile(r"(?<![\w.:])(?:/[\w.+@~-]+)+/([\w.+@~-]+)")
-_TIME = re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*|\b\d\d?:\d\d:\d\d(?:\.\d+)?\b|\b\d+(?:\.\d+)?\s?(?:m?s|seconds)\b")
+_TIME = re.compile(
+    r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*|\b\d\d?:\d\d:\d\d(?:\.\d+)?\b|\b\d+(?:\.\d+)?\s?(?:m?s|seconds)\b"
+)
 _HEX = re.compile(r"\b[0-9a-f]{8,}\b")
 _NUMBER = re.compile(r"(?<![A-Za-z\d])\d+")  # those of a code, as E0308, stay
 
@@ -34,7 +36,7 @@ _NUMBER = re.compile(r"(?<![A-Za-z\d])\d+")  # those of a code, as E0308, stay
 def plain(text: str) -> str:
     """The end of a log as lines of text: no colours, no carriage returns, no other control characters."""
     text = _ANSI.sub("", text[-TEXT_MAX:]).replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(c for c in text if c == "\n" or c == "\t" or c.isprintable())
+    return "".join(c for c in text if c in "\n\t" or c.isprintable())
 
 
 def normal(line: str) -> str:
@@ -57,7 +59,7 @@ _COLLECTING = re.compile(r"^E +ModuleNotFoundError: (No module named [^\n]+)$", 
 _UNITTEST = re.compile(r"^(?:FAIL|ERROR): (\w[^\n]*)$", re.M)
 _GO_TEST = re.compile(r"^\s*--- FAIL: (\S+)", re.M)
 _CARGO_TEST = re.compile(r"^test (\S+) \.\.\. FAILED$", re.M)
-_JEST = re.compile(r"^\s*(?:●|✕|✗|×) ([^\n]+?)(?: \(?[\d.]+ ?m?s\)?)?$", re.M)
+_JEST = re.compile(r"^\s*(?:●|✕|✗|\u00d7) ([^\n]+?)(?: \(?[\d.]+ ?m?s\)?)?$", re.M)
 _JEST_MARK = re.compile(r"^\s*(?:Tests:|Test Files|Test Suites:) .*\bfailed\b", re.M)
 _TAP = re.compile(r"^\s*not ok \d+(?: -)? ?([^\n#]*)", re.M)
 _CTEST = re.compile(r"^\s*\d+ - (\S+) \(Failed\)$", re.M)
@@ -94,7 +96,9 @@ def _failed(failing: tuple[str, ...]) -> Found:
 # -- compilers and checkers: where, and what ---------------------------------------------------------------------------
 
 _GCC = re.compile(r"^([^\s:(][^\n:]*):\d+(?::\d+)?: (?:fatal )?error: ([^\n]+)$", re.M)  # gcc, clang, mypy too
-_LINK = re.compile(r"^[^\n]*?(undefined reference to [^\n]+|undefined symbols?[^\n]*|ld: [^\n]*error[^\n]*)$", re.M | re.I)
+_LINK = re.compile(
+    r"^[^\n]*?(undefined reference to [^\n]+|undefined symbols?[^\n]*|ld: [^\n]*error[^\n]*)$", re.M | re.I
+)
 _RUSTC = re.compile(r"^error(?:\[(E\d+)\])?: ([^\n]+)$(?:\s*-->\s*([^\n:]+):\d+:\d+)?", re.M)
 _RUST_END = re.compile(r"^(?:aborting due to|could not compile|build failed)")
 _TSC = re.compile(r"^([^\s(:][^\n(:]*)(?:\(\d+,\d+\)|:\d+:\d+)(?::| -) error (TS\d+): ([^\n]+)$", re.M)

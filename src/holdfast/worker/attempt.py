@@ -8,8 +8,8 @@ is found running or ended, never started a second time. The course itself is a t
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..client import changes
@@ -63,6 +63,7 @@ class Attempt:
         self.lost: Fenced | None = None
         self.session: AsyncSession | None = None
         self.timed_out = False
+        self.verified: int | None = None  # the contract's version that was
 
     async def live(self) -> None:
         action, event = "begin", "taken"
@@ -102,8 +103,6 @@ class Attempt:
             "timeout_s": self.made["contract"]["timeout_s"] or backend.timeout_s or self.made["policy"]["timeout_s"],
             "missing": templates.missing(argv, {**self.context.environ, **backend.env}, root),
         }  # fmt: skip
-        if not os.path.isdir(root):
-            plan["missing"] = root
         if not plan["missing"]:
             await self._photograph(shown, earlier)
         return plan
@@ -163,7 +162,7 @@ class Attempt:
             ) | {"request": f"req_{self.run.id}", "brief": True}  # fmt: skip
             self.folder.remember(called)
             try:
-                made = await self._patiently(lambda asked=request: self.host.call("run", **asked))
+                made = await self._patiently(partial(self.host.call, "run", **request))
                 return {"session": made["id"], "name": made["name"]}
             except HoldfastError as e:
                 if e.code not in _REFUSED and not (e.code == "conflict" and called == name):
@@ -173,7 +172,7 @@ class Attempt:
         raise AssertionError("unreachable")
 
     async def _wait(self) -> str:
-        """Until it ends, its time is up, or this runner is to leave. Whoever looks in its place counts the same time."""
+        """Until it ends, its time is up, or this runner is to leave. Whoever takes over counts the same time."""
         found = await self._status()
         if found is None or found["state"] != "live" or found["exit"] is not None:
             return "exited"
@@ -256,9 +255,10 @@ class Attempt:
         self._tell("verifying", commands=", ".join(_words(c["command"]) for c in asked["checks"]) or "nothing")
 
         async def commands() -> list[Json]:
-            return await verify(self.host, f"{self.run.id}:{key}", asked)
+            return await verify(self.host, asked, n=self.made["n"], run=self.run.id, epoch=self.run.epoch)
 
         self.results = await self.run.step(key, commands, effect="idempotent")
+        self.verified = asked["contract_version"]
         record = await self.work.call("task_verified", **mine, results=self.results, request=f"{self.run.id}:{key}")
         self.facts = self.facts._replace(passed=bool(record["passed"]))
         self._tell("verified", result="passed" if record["passed"] else "failed")
@@ -277,7 +277,8 @@ class Attempt:
             if e.code == "in_doubt":
                 self.doubt = e.message
                 return "in_doubt"
-            if e.code != "failed":
+            asked = await self.work.call("task_check", task=self.task, run=self.run.id, epoch=self.run.epoch)
+            if e.code != "failed" or asked["contract_version"] == self.verified:
                 raise
             self.facts = self.facts._replace(passed=None)
             return "outdated"
@@ -290,7 +291,7 @@ class Attempt:
         earlier = [a["classification"] for a in shown["attempts"] if a["n"] < self.made["n"] and a["classification"]]
         found = classify(self._evidence(), earlier, int(self.made["policy"]["retry"]["stuck_after"]))
         if self.refused:
-            found |= {"failure_detail": self.refused[:300], "suggested_focus": "make the start possible, then try again"}
+            found |= {"failure_detail": self.refused[:300], "suggested_focus": "make its start possible first"}
         told = await self.work.call(
             "task_fail", task=self.task, run=self.run.id, epoch=self.run.epoch, classification=found,
             request=f"{self.run.id}:failed",

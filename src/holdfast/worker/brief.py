@@ -1,7 +1,7 @@
 """The brief that a backend is given: contract, earlier attempts with their classification, notes, answers. Pure.
 
-Markdown for a model. What programs printed is fenced and said to be theirs: it is material, not instruction. The contract
-is never shortened; of the rest the oldest goes first, and what was left out is counted.
+Markdown for a model. What programs printed is fenced and said to be theirs: it is material, no instruction. The
+contract is never shortened; of the rest the oldest goes first, and what was left out is counted.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def brief(task: Json, attempts: Sequence[Json], notes: Sequence[Json], now: Json
     """`now` is this attempt: {n, run, root, backend, attempts_left}; the other facts are as `task_show` tells them."""
     contract = task["contract"]
     head = [f"# Task {task['project']}/{task['task_id']}: {_line(task['title'])}", ""]
-    head += [f"This is attempt {now['n']}. Work in `{now['root']}`, the current folder. The contract is also in the file"
-             " named by HOLDFAST_CONTRACT, as JSON.", ""]  # fmt: skip
+    where = f"This is attempt {now['n']}. Work in `{now['root']}`, the current folder."
+    head += [where + " The contract is also in the file named by HOLDFAST_CONTRACT, as JSON.", ""]
     head += ["## Goal", "", str(contract["goal"]), ""]
     for key, title in (("constraints", "Constraints"), ("acceptance", "Accepted when"), ("artifacts", "Expected files"),
                        ("scope", "Change only these paths")):  # fmt: skip
@@ -30,14 +30,15 @@ def brief(task: Json, attempts: Sequence[Json], notes: Sequence[Json], now: Json
             head += [f"## {title}", "", *(f"- {one}" for one in contract[key]), ""]
     head += ["## Verification", ""]
     head += [f"- `{_words(c['command'])}`" for c in now["checks"]] or ["None: exit code 0 says that it is done."]
-    tail = ["", "## When you are done", "", "Exit with code 0. The commands above are run then, in this folder; they decide.",
-            "To ask a person: `hold ask TEXT --wait 3600`. To leave a note for whoever comes after you: "
-            f'`hold note {now["run"]} TEXT --kind decision|learned|rejected`.', ""]  # fmt: skip
+    tail = ["", "## When you are done", "", "Exit with code 0. The commands above are run then, in this folder; they",
+            "decide. To ask a person: `hold ask TEXT --wait 3600`. To leave a note for whoever comes after you:",
+            f"`hold note {now['run']} TEXT --kind decision|learned|rejected`.", ""]  # fmt: skip
     room = BRIEF_CHARS_MAX - len("\n".join([*head, *tail]))
     parts = [("attempts", _attempt(a)) for a in attempts] + [("notes", _note(n)) for n in notes]
     kept, left = _newest(parts, room)
     told = ["", "## Earlier attempts", ""] if attempts else []
-    told += [f"({left['attempts']} older ones left out: `hold task show {task['task_id']}`)", ""] if left["attempts"] else []
+    if left["attempts"]:
+        told += [f"({left['attempts']} older ones left out: `hold task show {task['task_id']}`)", ""]
     told += [line for kind, lines in kept if kind == "attempts" for line in lines]
     if notes:
         told += ["", "## Notes, questions and answers", ""]
@@ -67,7 +68,8 @@ def _attempt(a: Json) -> list[str]:
     out = [f"### Attempt {a['n']}{by}: {a.get('outcome') or 'open'}", ""]
     if found:
         out += [f"- failure: {found.get('failure_type')} ({found.get('convergence')})",
-                f"- detail: {_line(found.get('failure_detail'))}", f"- focus: {_line(found.get('suggested_focus'))}"]  # fmt: skip
+                f"- detail: {_line(found.get('failure_detail'))}",
+                f"- focus: {_line(found.get('suggested_focus'))}"]  # fmt: skip
         if found.get("failing"):
             out.append(f"- failing: {', '.join(_line(f) for f in found['failing'][:_PATHS_SHOWN])}")
     changes = a.get("changes") or {}

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..client import changes
@@ -85,7 +86,7 @@ async def sweep(host: AsyncHost) -> None:
             continue
         session = await find_session(host, folder.sessions())
         if session is not None:
-            await patiently(lambda here=session: here.stop(STOP_GRACE_S, why="its attempt has ended"))
+            await patiently(partial(session.stop, STOP_GRACE_S, why="its attempt has ended"))
         contract = folder.read_contract()
         await late_changes(host, run, contract.get("artifacts") or [])
         folder.remove()

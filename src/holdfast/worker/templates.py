@@ -53,8 +53,10 @@ def fill(argv: Sequence[str], values: Mapping[str, str]) -> list[str]:
 
 
 def missing(argv: Sequence[str], environ: Mapping[str, str], root: str) -> str | None:
-    """The program, if it is not there."""
+    """The program, or the folder it is to work in, if it is not there."""
     program = argv[0]
+    if not os.path.isdir(root):
+        return root
     if "/" in program:
         path = os.path.join(root, program)
         return None if os.path.isfile(path) and os.access(path, os.X_OK) else program

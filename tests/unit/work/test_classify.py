@@ -56,7 +56,7 @@ TEXTS: dict[str, tuple[str, str, list[str]]] = {
     "go build": ("# demo/calc\n./calc.go:7:9: undefined: add\n./calc.go:9:2: missing return\n", "build_error", ["missing return", "undefined: add"]),
     "tsc": ("src/app.ts(12,5): error TS2322: Type 'string' is not assignable to type 'number'.\nsrc/b.ts(1,1): error TS2304: Cannot find name 'x'.\n", "build_error", ["TS2322 Type 'string'", "TS2304 Cannot find"]),
     "cargo test": ("running 2 tests\ntest sums::adds ... FAILED\ntest sums::ok ... ok\n\nfailures:\n    sums::adds\n", "test_failure", ["sums::adds"]),
-    "jest": ("FAIL src/sum.test.js\n  ● sum › adds two numbers\n\n    expect(received).toBe(expected)\n\nTests:       1 failed, 3 passed, 4 total\n", "test_failure", ["sum › adds two numbers"]),
+    "jest": ("FAIL src/sum.test.js\n  ● sum \u203a adds two numbers\n\n    expect(received).toBe(expected)\n\nTests:       1 failed, 3 passed, 4 total\n", "test_failure", ["sum \u203a adds two numbers"]),
     "clang": ("main.cpp:3:10: fatal error: 'gone.hpp' file not found\n1 error generated.\n", "build_error", ["gone.hpp"]),
     "DNS": ("fatal: unable to access 'https://code.invalid/x.git/': Could not resolve host: code.invalid\n", "network", ["Could not resolve host"]),
     "connection reset": ("requests.exceptions.ConnectionError: ('Connection aborted.', ConnectionResetError(104, 'Connection reset by peer'))\n", "network", ["reset by peer"]),
