@@ -1,6 +1,7 @@
 """Why an attempt failed, and whether the attempts get anywhere. Pure: evidence in, words out.
 
-The verification's words weigh more than the backend's: they say what is wrong with the work, not with its worker.
+The verification's words weigh more than the backend's: they say what is wrong with the work, not with its worker. Only
+a backend that lacked something itself, the network or a program, is judged by its own.
 Convergence compares with the attempts before: a failing set that shrinks converges, the same signature `stuck_after`
 times in a row is stuck, and more of the same would only cost time.
 """
@@ -20,6 +21,7 @@ TYPES = (
 )  # fmt: skip
 CONVERGENCE = ("first", "converging", "steady", "diverging", "stuck")
 STUCK_AFTER = 3  # the same failure so often in a row: the next attempt would be the same again
+_NOT_THE_WORK = frozenset({"network", "permission", "missing_tool", "crash"})  # when it is the backend that met them
 _NAMED_MAX = 5  # failing items named in a sentence; all of them are in `failing`
 
 
@@ -82,12 +84,15 @@ def _why(e: Evidence) -> tuple[Found, str]:
         return Found("missing_tool", f"{e.missing}: no such program on PATH", (e.missing,)), (
             f"install {e.missing}, put it on PATH, or choose another backend"
         )
+    own = None if e.timed_out or e.exit_code == 0 else _backend(e)
+    if own is not None and own[0].type in _NOT_THE_WORK:
+        return own  # what it left unfinished says nothing about the work
     failed = [r for r in e.verification if r.get("state") != "passed"]
     if failed:
         return _verification(e, failed)
     if e.timed_out:
         return _too_long(e)
-    return _backend(e)
+    return own or _backend(e)
 
 
 def _verification(e: Evidence, failed: Sequence[Json]) -> tuple[Found, str]:

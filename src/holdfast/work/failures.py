@@ -136,10 +136,11 @@ def _built(errors: list[str]) -> Found:
 
 _MISSING = re.compile(
     r"^[^\n]*?(?:: (?:\d+: )?([\w./+-]+): (?:command )?not found|command not found: ([\w./+-]+)"
-    r"|\b(?:executable file not found in|No such file or directory: )[^\n]*|env: [^\n]*: No such file or directory"
+    r"|\b(?:executable file not found in|No such file or directory: )[^\n]*"
+    r"|(?:^|[\s/])(?:\w*sh|env|exec|make|sudo|xargs|timeout|nohup): (?:\w+ \d+: )?[^\n]*: No such file or directory"
     r"|spawn (\S+) ENOENT|ModuleNotFoundError: No module named [^\n]+|Cannot find module [^\n]+"
     r"|error while loading shared libraries: [^\n]+|unable to locate package [^\n]+"
-    r"|: No such file or directory|make: [^\n]*: No such file or directory)\s*\$?[^\n]*$",
+    r")[^\n]*$",
     re.M | re.I,
 )
 _PERMISSION = re.compile(

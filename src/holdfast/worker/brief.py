@@ -26,7 +26,7 @@ def brief(task: Json, attempts: Sequence[Json], notes: Sequence[Json], now: Json
     head += ["## Goal", "", str(contract["goal"]), ""]
     for key, title in (("constraints", "Constraints"), ("acceptance", "Accepted when"), ("artifacts", "Expected files"),
                        ("scope", "Change only these paths")):  # fmt: skip
-        if contract.get(key):
+        if contract.get(key) and contract[key] != ["**"]:
             head += [f"## {title}", "", *(f"- {one}" for one in contract[key]), ""]
     head += ["## Verification", ""]
     head += [f"- `{_words(c['command'])}`" for c in now["checks"]] or ["None: exit code 0 says that it is done."]

@@ -10,8 +10,8 @@ _WORDS = {
     "ready": "{runner} looks for tasks of {project}",
     "taken": "{task}: attempt {n} by {backend}",
     "taken_over": "{task}: attempt {n} goes on, taken over from a runner that left",
-    "started": "{task}: running as {session} (pid {pid}); watch it: hold attach -r {session}",
-    "adopted": "{task}: still running as {session} (pid {pid})",
+    "started": "{task}: runs as {session}; watch it: hold attach -r {session}",
+    "adopted": "{task}: runs as {session} since before",
     "asks": "{task}: {session} asks: {text} (hold answer {ask})",
     "exited": "{task}: {backend} ended: {how}",
     "time_up": "{task}: time is up after {timeout_s:g} s",
@@ -42,6 +42,6 @@ class Telling:
             sys.stdout.write(json.dumps({"event": event, **{k: v for k, v in facts.items() if v is not None}}) + "\n")
             sys.stdout.flush()
             return
-        line = _WORDS[event].format_map(facts)
+        line = _WORDS[event].format_map(facts) + (f" (pid {facts['pid']})" if facts.get("pid") else "")
         print("hold work: " + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line),  # noqa: T201
               file=sys.stderr, flush=True)  # fmt: skip

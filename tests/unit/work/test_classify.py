@@ -44,6 +44,7 @@ REAL: dict[str, tuple[str, dict[str, str], list[str], str, list[str]]] = {
     "no such command in sh": ("sh", {}, ["sh", "-c", "nosuchtool"], "missing_tool", ["nosuchtool"]),
     "no such file": (sys.executable, {}, [sys.executable, "-c", "open('gone.txt')"], "missing_tool", ["gone.txt"]),
     "no such module": (sys.executable, {}, [sys.executable, "-c", "import nothing_of_that_name"], "missing_tool", ["nothing_of_that_name"]),
+    "no such script": ("bash", {}, ["bash", "-c", "./gone.sh"], "missing_tool", ["gone.sh"]),
     "not executable": ("bash", {"x.sh": "echo hi\n"}, ["bash", "-c", "./x.sh"], "permission", ["x.sh"]),
     "segmentation fault": ("bash", {}, ["bash", "-c", "bash -c 'kill -SEGV $$'; exit $?"], "crash", ["SIGSEGV"]),
     "killed": ("bash", {}, ["bash", "-c", "kill -KILL $$"], "crash", ["SIGKILL"]),
@@ -125,6 +126,9 @@ ENDINGS: list[tuple[str, Evidence, str, str]] = [
     ("nobody saw its end", Evidence(exit_code=None, known=False), "unknown", "nobody saw"),
     ("a step is in doubt", Evidence(in_doubt="start"), "in_doubt", "start"),
     ("env finds no program", Evidence(exit_code=127, tail="env: 'codex': No such file or directory\n"), "missing_tool", "codex"),
+    ("the backend lost its network, and its tests fail", Evidence(exit_code=1, changed=1, tail="API error: ECONNRESET\n", verification=[{"command": "t", "state": "failed", "exit_code": 1, "tail": "FAILED t.py::test_a - x\n"}]), "network", "ECONNRESET"),
+    ("the backend gave up, and its tests fail", Evidence(exit_code=1, changed=1, tail="I give up\n", verification=[{"command": "t", "state": "failed", "exit_code": 1, "tail": "FAILED t.py::test_a - x\n"}]), "test_failure", "t.py::test_a"),
+    ("the file that was to be made is not there", Evidence(exit_code=0, verification=[{"command": "grep x out.txt", "state": "failed", "exit_code": 2, "tail": "grep: out.txt: No such file or directory\n"}]), "verification_failed", "out.txt"),
     ("cut off, and its tests fail", Evidence(timed_out=True, changed=1, verification=[{"command": "t", "state": "failed", "exit_code": 1, "tail": "FAILED t.py::test_a - x\n"}]), "test_failure", "t.py::test_a"),
 ]  # fmt: skip
 
