@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("put", "get", "ls", "rm", "orphans", "adopt", "discard", "gc"))
-    parser.add_argument("run", metavar="RUN|TASK", nargs="?", help="a run's id or its beginning; adopt, discard: a task's id")
+    parser.add_argument("run", metavar="RUN|TASK", nargs="?",
+                        help="a run's id, or the beginning of it; adopt, discard: a task's")  # fmt: skip
     parser.add_argument("name", metavar="NAME", nargs="?", help="put: the file (- is stdin); else the artifact's name")
     parser.add_argument("file", metavar="FILE", nargs="*", help="get: where to write it; adopt, discard: more paths")
     parser.add_argument("--name", dest="called", metavar="NAME", help="put: its name, if not the file's")

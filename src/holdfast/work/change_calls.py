@@ -10,6 +10,8 @@ from . import task_rows, values
 
 Json = dict[str, Any]
 _LISTED_MAX = 1000  # attempts in one answer, the latest: each may name hundreds of files
+# Values are kept as JSON without spaces: these find a list of files that is not empty.
+_SOME = ('%"created":[{%', '%"changed":[{%')
 
 
 class ChangeCalls:
@@ -26,19 +28,18 @@ class ChangeCalls:
 
 
 def _created(key: str | None) -> Transaction[list[Json]]:
-    # Values are kept as JSON without spaces: this finds a list of files that is not empty.
+    only = "" if key is None else " AND a.task = ?"
     rows = yield Query(
-        "SELECT a.task, a.n, a.id, a.changes, a.created_at, p.root, c.body, (SELECT MIN(r.id) FROM run r"
+        "SELECT a.task, a.n, a.changes, a.created_at, p.root, c.body, (SELECT MIN(r.id) FROM run r"
         " WHERE r.attempt = a.id AND r.forked_from IS NULL) FROM attempt a JOIN task t ON t.key = a.task"
         " JOIN project p ON p.name = t.project JOIN contract c ON c.task = t.key AND c.version = t.contract"
-        " WHERE (a.changes LIKE '%\"created\":[{%' OR a.changes LIKE '%\"changed\":[{%')" + ("" if key is None else " AND a.task = ?")
-        + " ORDER BY a.created_at DESC LIMIT ?",
-        (*(() if key is None else (key,)), _LISTED_MAX),
+        f" WHERE (a.changes LIKE ? OR a.changes LIKE ?){only} ORDER BY a.created_at DESC LIMIT ?",
+        (*_SOME, *(() if key is None else (key,)), _LISTED_MAX),
     )
     return [
-        {"task": task, "n": n, "attempt": id, "run": run, "root": root, **_lists(values.decode(changes)), "artifacts": values.decode(contract)["artifacts"],
-         "at": rfc3339(at / 1e6)}
-        for task, n, id, changes, at, root, contract, run in rows
+        {"task": task, "n": n, "run": run, "root": root, **_lists(values.decode(changes)),
+         "artifacts": values.decode(contract)["artifacts"], "at": rfc3339(at / 1e6)}
+        for task, n, changes, at, root, contract, run in rows
     ]  # fmt: skip
 
 

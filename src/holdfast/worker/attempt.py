@@ -13,23 +13,22 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..client import changes
-from ..client.aio import AsyncHost, AsyncSession, plain_text, start_request
+from ..client.aio import AsyncHost, start_request
 from ..client.judging import Evidence, classify
 from ..client.work import AsyncRun
 from ..model import attempts
 from ..model.attempts import Facts, next_action
 from ..model.errors import HoldfastError
-from ..model.limits import STOP_GRACE_S
 from ..model.work import Fenced, Leaving
 from . import templates
 from .brief import brief, worth_telling
-from .evidence import BEFORE, BRIEF, find_session, keep_changes, late_changes, patiently
+from .evidence import BEFORE, BRIEF, keep_changes, late_changes
 from .folder import Folder
+from .session import Held, find, patiently, seconds
 from .telling import Telling
 from .verifying import verify
 
 Json = dict[str, Any]
-_TAIL_BYTES = 64 << 10  # of the backend's output, for the classification: the session's log has all of it
 _KEPT_CHARS = 4096  # of it, kept with the step
 _NOTES_MAX = 200  # of earlier runs, in the brief
 _REFUSED = frozenset({"invalid", "not_allowed", "not_found", "no_program", "not_executable", "failed", "timeout"})
@@ -61,7 +60,7 @@ class Attempt:
         self.refused: str | None = None
         self.doubt: str | None = None
         self.lost: Fenced | None = None
-        self.session: AsyncSession | None = None
+        self.session: Held | None = None
         self.timed_out = False
         self.verified: int | None = None  # the contract's version that was
 
@@ -89,7 +88,7 @@ class Attempt:
 
     async def _decide(self) -> Json:
         """Which backend, and how the files are before it begins; the brief that it will be given."""
-        shown = await self._patiently(lambda: self.work.call("task_show", task=self.task))
+        shown = await patiently(lambda: self.work.call("task_show", task=self.task))
         earlier = [a for a in shown["attempts"] if a["n"] < self.made["n"]]
         rows = [r for r in await self.work.call("backend_ls") if not r.get("builtin")]
         name = self.made["backend"] or self._choose(earlier, rows)
@@ -132,7 +131,7 @@ class Attempt:
         if made.get("refused"):
             self.refused = made["refused"]
             return "refused"
-        self.session = AsyncSession(self.host, made["session"], made["name"])
+        self.session = Held(self.host, made["session"], made["name"])
         self.context.sessions[self.session.id] = self.task
         await self.work.call(
             "run_session", run=self.run.id, session=self.session.id, generation=1, from_offset=0, epoch=self.run.epoch
@@ -143,7 +142,7 @@ class Attempt:
 
     async def _spawn(self) -> Json:
         """Start it once, however often this is asked: the request's id is the attempt's."""
-        texts = await self._patiently(lambda: self.run.get(BRIEF))
+        texts = await patiently(lambda: self.run.get(BRIEF))
         self.folder.write(self.made["contract"] | {"task": self.task, "version": self.made["contract_version"]}, texts)
         values, plan = self._values(), self.plan
         env = {
@@ -162,7 +161,7 @@ class Attempt:
             ) | {"request": f"req_{self.run.id}", "brief": True}  # fmt: skip
             self.folder.remember(called)
             try:
-                made = await self._patiently(partial(self.host.call, "run", **request))
+                made = await patiently(partial(self.host.call, "run", **request))
                 return {"session": made["id"], "name": made["name"]}
             except HoldfastError as e:
                 if e.code not in _REFUSED and not (e.code == "conflict" and called == name):
@@ -179,24 +178,13 @@ class Attempt:
         if await self.work.call("step_find", run=self.run.id, key="attempt:stop") is not None:
             return "time_up"
         assert self.session is not None
-        left = float(self.plan["timeout_s"]) - (_seconds(found["observed_at"]) - _seconds(found["created_at"]))
-        waiting = asyncio.create_task(self.session.wait(exit=True, timeout=max(0.0, left)))
-        asked = asyncio.create_task(self.context.leaving.wait())
-        try:
-            while not waiting.done():
-                await asyncio.wait({waiting, asked}, timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
-                if not waiting.done():
-                    self.run.check()  # whether the lease is still ours; the heartbeat learns it first
-                    self._leave_if_asked()
-            return "time_up" if waiting.result().event == "timeout" else "exited"
-        except HoldfastError as e:
-            if e.code != "not_found":
-                raise
-            return "exited"  # removed: nobody will ever know how it ended
-        finally:
-            for one in (waiting, asked):
-                one.cancel()
-            await asyncio.gather(waiting, asked, return_exceptions=True)
+        left = float(self.plan["timeout_s"]) - (seconds(found["observed_at"]) - seconds(found["created_at"]))
+
+        def still() -> None:
+            self.run.check()  # whether the lease is ours; the heartbeat learns it first
+            self._leave_if_asked()
+
+        return await self.session.ended(max(0.0, left), self.context.leaving, still)
 
     async def _stop(self) -> str:
         self._tell("time_up", timeout_s=float(self.plan["timeout_s"]))
@@ -226,7 +214,7 @@ class Attempt:
     async def _ending(self) -> Json:
         found = await self._status() or {}
         seen = found.get("exit") or {}
-        tail = await self._tail(found)
+        tail = "" if self.session is None or not found else await self.session.tail(found)
         return {
             "exit_code": seen.get("code"), "signal": seen.get("signal"), "timed_out": self.timed_out,
             "known": bool(seen.get("known")), "state": found.get("state", "gone"), "tail": tail[-_KEPT_CHARS:],
@@ -331,7 +319,7 @@ class Attempt:
         """The task was cancelled: nothing of it goes on, and what it did is kept."""
         await self.run.close()
         if self.session is None:
-            self.session = await self._unlinked()
+            self.session = await find(self.host, self.folder.sessions())  # cancelled while it was being started
         if self.session is not None:
             await self._end_session("its task was cancelled")
         await late_changes(self.host, self.run.id, self.made["contract"]["artifacts"])
@@ -348,51 +336,19 @@ class Attempt:
 
     async def _who_took_it(self) -> str:
         """Fenced: because the task was cancelled or begun anew, or because somebody else goes on with it."""
-        shown = await self._patiently(lambda: self.work.call("task_show", task=self.task))
+        shown = await patiently(lambda: self.work.call("task_show", task=self.task))
         mine = next((a for a in shown["attempts"] if a["run_id"] == self.run.id), None)
         return "cancelled" if mine is not None and mine["outcome"] == "cancelled" else "fenced"
-
-    async def _unlinked(self) -> AsyncSession | None:
-        """The session of an attempt that was cancelled while it was being started."""
-        return await find_session(self.host, self.folder.sessions())
 
     async def _out_of_time(self) -> Json:
         return await self._end_session("its time is up")
 
     async def _end_session(self, why: str) -> Json:
-        if self.session is None:
-            return {}
-        session = self.session
-        try:
-            await self._patiently(lambda: session.stop(STOP_GRACE_S, why=why))
-        except HoldfastError as e:
-            if e.code not in ("conflict", "not_found"):
-                raise
-        return {"session": session.id}
+        return {} if self.session is None else await self.session.end(why)
 
     async def _status(self) -> Json | None:
-        """The session as it is now; None if it was removed."""
-        if self.session is None:
-            return None
-        id = self.session.id
-        try:
-            found: Json = await self._patiently(lambda: self.host.call("status", session=id))
-            return found
-        except HoldfastError as e:
-            if e.code == "not_found":
-                return None
-            raise
-
-    async def _tail(self, found: Json) -> str:
-        if self.session is None or not found:
-            return ""
-        end = int(found["output"]["end"])
-        start = max(int(found["output"]["start"]), end - _TAIL_BYTES)
-        parts = [chunk.data async for chunk in self.session.output(start, end=end)]
-        return plain_text(b"".join(parts))
-
-    async def _patiently(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        return await patiently(call)
+        """The session as it is now; None if there is none, or it was removed."""
+        return None if self.session is None else await self.session.status()
 
     def _leave_if_asked(self) -> None:
         if self.context.leaving.is_set():
@@ -417,9 +373,3 @@ class Attempt:
 
 def _words(command: object) -> str:
     return command if isinstance(command, str) else " ".join(command)  # type: ignore[arg-type]
-
-
-def _seconds(rfc3339: str) -> float:
-    from datetime import datetime
-
-    return datetime.fromisoformat(rfc3339).timestamp()

@@ -1,36 +1,21 @@
-"""What is kept of an attempt's files, also when nobody was there at its end; and patience with a host that restarts."""
+"""What is kept of an attempt's files, also when nobody was there at its end."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from ..client import changes
-from ..client.aio import AsyncHost, AsyncSession
+from ..client.aio import AsyncHost
 from ..client.judging import shortened
 from ..model.errors import HoldfastError
-from ..model.limits import STOP_GRACE_S, STORE_WAIT_S
 from .folder import Folder, left_behind
+from .session import find, patiently
 
 Json = dict[str, Any]
 BEFORE, LIST, PATCH, BRIEF = "changes/before", "changes/list.json", "changes/patch", "brief.md"
-_PAUSE_S = 0.25  # between two tries of a host that is being restarted
-
-
-async def patiently(call: Callable[[], Awaitable[Any]]) -> Any:
-    """A call that bears repetition, while the host is away; as long as a store is waited for."""
-    deadline = time.monotonic() + STORE_WAIT_S
-    while True:
-        try:
-            return await call()
-        except HoldfastError as e:
-            if e.code != "host_gone" or time.monotonic() >= deadline:
-                raise
-        await asyncio.sleep(_PAUSE_S)
 
 
 async def keep_changes(host: AsyncHost, run: str, artifacts: Sequence[str], epoch: int | None) -> Json:
@@ -61,16 +46,6 @@ async def late_changes(host: AsyncHost, run: str, artifacts: Sequence[str]) -> N
             raise  # somebody else is at it, or has removed it
 
 
-async def find_session(host: AsyncHost, names: Sequence[str]) -> AsyncSession | None:
-    """The live session of one of these names."""
-    if not names:
-        return None
-    for one in await patiently(lambda: host.call("ls", all=False)):
-        if one["name"] in names:
-            return AsyncSession(host, one["id"], one["name"])
-    return None
-
-
 async def sweep(host: AsyncHost) -> None:
     """Attempts that ended while no runner was there (cancelled, most likely): their processes end, their changes are
     kept, their files go. What is under way is left alone."""
@@ -84,9 +59,9 @@ async def sweep(host: AsyncHost) -> None:
             continue  # another store's
         if state == "active":
             continue
-        session = await find_session(host, folder.sessions())
+        session = await find(host, folder.sessions())
         if session is not None:
-            await patiently(partial(session.stop, STOP_GRACE_S, why="its attempt has ended"))
+            await session.end("its attempt has ended")
         contract = folder.read_contract()
         await late_changes(host, run, contract.get("artifacts") or [])
         folder.remove()

@@ -10,7 +10,7 @@ from typing import Any
 from ..client import verification
 from ..client.aio import AsyncHost, AsyncSession, start_request
 from ..model.attempts import session_name
-from .evidence import patiently
+from .session import patiently
 
 Json = dict[str, Any]
 
