@@ -6,6 +6,7 @@ contract is never shortened; of the rest the oldest goes first, and what was lef
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -104,7 +105,7 @@ def worth_telling(entry: Json) -> bool:
 def fenced(text: str) -> list[str]:
     """Foreign text that cannot end its own fence, nor hold anything but text."""
     lines = [_line(line) for line in text[-_TAIL_CHARS:].splitlines()]
-    longest = max((len(line) - len(line.lstrip("`")) for line in lines), default=0)
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     return [fence, *lines, fence]
 
