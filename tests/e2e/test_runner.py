@@ -222,7 +222,7 @@ def test_two_tasks_run_at_once_and_a_dependent_one_waits(project: Project) -> No
 
 
 def test_a_backend_that_asks_is_told_and_goes_on_with_the_answer(project: Project) -> None:
-    project.backend("asker", f'exec {" ".join(HOLD)} ask "which port?" --wait 90 > answer.txt')
+    project.backend("asker", f'exec {" ".join(HOLD)} ask "which port?" --session "$HOLDFAST_SESSION" --wait 90 > answer.txt')
     project.policy(backends=["asker"])
     project.add("1", verification=["grep -q 8080 answer.txt"])
     runner = project.runner("--once")
