@@ -173,7 +173,7 @@ def test_a_runner_that_dies_before_or_after_any_of_its_calls_is_gone_on_with(pro
     ids = [str(n) for n in range(1, 7)]
     for id in ids:
         project.add(id, verification=[f"test $(grep -cx demo/{id} done.log) = 1"])
-    deaths = []
+    deaths: list[int] = []
     options = {"once": True, "lease": 1.0, "project": "demo"}  # short: the next one waits for it to run out
     deadline = time.monotonic() + DEADLINE_S
     while project.tasks.project("demo")["counts"]["done"] < len(ids):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.home import HOLD, HomeForTests, alive, until
+from tests.support.postgres import Server
 from tests.support.runners import DEADLINE_S, Project
 
 pytestmark = pytest.mark.usefixtures("_own_store")
@@ -299,6 +300,70 @@ def test_bad_input_is_one_clear_line(project: Project, words: list[str], code: i
     told = project.hold(*words)
     assert (told.code, told.err.count("\n")) == (code, 1), told.err
     assert part in told.err
+
+
+def test_a_backend_on_a_terminal_has_one_and_acts_as_the_operator_it_was_given(project: Project) -> None:
+    robot = project.hold("operator", "add", "robot", "--kind", "agent", "--json").json["id"]
+    project.backend("screen", f'[ -t 0 ] && {" ".join(HOLD)} operator whoami --json > who.json', terminal=True)
+    project.policy(backends=["screen"])
+    project.add("1", verification=["test -s who.json"])
+    project.run_once("--as", "robot")
+    assert project.status() == "done", project.show()
+    assert robot in (project.root / "who.json").read_text()
+
+
+def on_postgres(hold: HomeForTests, postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold.env["HOLDFAST_STORE"] = postgres.url()
+    monkeypatch.setenv("HOLDFAST_STORE", hold.env["HOLDFAST_STORE"])
+
+
+def test_with_the_work_in_postgresql_a_standby_adopts_the_process_too(
+    hold: HomeForTests, tmp_path: Path, postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_postgres(hold, postgres, monkeypatch)
+    project = Project(hold, tmp_path)
+    try:
+        gated(project, "1")
+        first = project.runner()
+        pid = first.saw("started")["pid"]
+        first.kill()
+        second = project.runner()
+        assert second.saw("adopted")["pid"] == pid
+        (project.folder / "go").touch()
+        project.wait("done")
+        assert lines(project, "begun") == [f"begun {pid}"]
+        assert {o["path"] for o in hold("artifact", "orphans", "--json").json} == {"begun", "finished"}
+    finally:
+        project.close()
+
+
+def test_a_session_on_another_host_is_not_started_a_second_time_here(
+    hold: HomeForTests, tmp_path: Path, postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_postgres(hold, postgres, monkeypatch)
+    project, elsewhere = Project(hold, tmp_path), HomeForTests(tmp_path / "other")
+    try:
+        gated(project, "1")
+        first = project.runner()
+        pid = first.saw("started")["pid"]
+        until(lambda: lines(project, "begun"), timeout=DEADLINE_S)
+        first.kill()
+        hold.env["HOLDFAST_HOME"] = str(elsewhere.path)
+        second = project.runner()
+        assert "another host" in second.saw("blocked")["failure_detail"]
+        report = project.show()
+        assert (report["status"], report["classification"]["failure_type"]) == ("blocked", "in_doubt")
+        assert lines(project, "begun") == [f"begun {pid}"]
+        assert alive(pid)
+        second.leave()
+        hold.env["HOLDFAST_HOME"] = str(hold.path)
+        project.tasks.unblock("1", project="demo", why="go on where it is")
+        assert project.runner().saw("adopted")["pid"] == pid
+        (project.folder / "go").touch()
+        project.wait("done")
+    finally:
+        project.close()
+        elsewhere.close()
 
 
 def test_progress_is_shown_to_people_on_stderr(project: Project) -> None:

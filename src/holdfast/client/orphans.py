@@ -7,8 +7,7 @@ import json
 import os
 from typing import Any
 
-from ..model.errors import HoldfastError, invalid, not_found
-from ..model.limits import ARTIFACT_BYTES_MAX
+from ..model.errors import HoldfastError, not_found
 from ..work.changes import Scope, shortened
 from . import changes
 from .project import context
@@ -104,10 +103,10 @@ def picked(host: Host, task: str, paths: list[str], project: str | None = None) 
 
 def adopt(host: Host, orphan: Json) -> Json:
     """Keep it as an artifact of the run that made it, under its path."""
-    if orphan["size"] > ARTIFACT_BYTES_MAX:
-        raise invalid(f"{orphan['path']} is too large for an artifact", "keep it elsewhere, and note where")
-    with open(_inside(orphan), "rb") as file:
-        content = file.read()
+    try:
+        content = changes.read_file(_inside(orphan))
+    except OSError as e:  # a link, above all: what it leads to was not made by the attempt
+        raise HoldfastError("failed", f"cannot read {orphan['path']}: {e.strerror}", "look at it first") from None
     put: Json = host.work.put_artifact(orphan["run"], orphan["path"], content)
     return put
 

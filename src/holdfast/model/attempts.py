@@ -22,6 +22,7 @@ COURSE: dict[tuple[str, str], str] = {
     ("prepare", "missing"): "reject",  # no such program: the next attempt has the next backend
     ("start", "started"): "wait",
     ("start", "refused"): "reject",
+    ("start", "elsewhere"): "block",  # begun on another machine, whose host alone knows how it stands
     ("wait", "exited"): "clear",  # what the program left running
     ("wait", "time_up"): "stop",
     ("stop", "stopped"): "compare",

@@ -98,7 +98,8 @@ class Attempt:
         values = self._values()
         argv = templates.fill(backend.argv, values)
         plan: Json = {
-            "backend": name, "argv": argv, "env": dict(backend.env), "terminal": backend.terminal,
+            "host": await self._here(), "backend": name, "argv": argv,
+            "env": dict(backend.env), "terminal": backend.terminal,
             "timeout_s": self.made["contract"]["timeout_s"] or backend.timeout_s or self.made["policy"]["timeout_s"],
             "missing": templates.missing(argv, {**self.context.environ, **backend.env}, root),
         }  # fmt: skip
@@ -127,6 +128,9 @@ class Attempt:
 
     async def _start(self) -> str:
         self._leave_if_asked()
+        if self.plan["host"] != await self._here() and await self._begun("attempt:start"):
+            self.doubt = f"its session was started on another host, {self.plan['host']}: only that knows how it stands"
+            return "elsewhere"
         made = await self.run.step("attempt:start", self._spawn, effect="idempotent")
         if made.get("refused"):
             self.refused = made["refused"]
@@ -166,6 +170,9 @@ class Attempt:
             except HoldfastError as e:
                 if e.code not in _REFUSED and not (e.code == "conflict" and called == name):
                     raise
+                there = await find(self.host, [called]) if e.code in _REFUSED and self.run.resumed else None
+                if there is not None:  # begun by a runner of another operator
+                    return {"session": there.id, "name": there.name}
                 if e.code in _REFUSED:
                     return {"refused": e.line()}
         raise AssertionError("unreachable")
@@ -175,7 +182,7 @@ class Attempt:
         found = await self._status()
         if found is None or found["state"] != "live" or found["exit"] is not None:
             return "exited"
-        if await self.work.call("step_find", run=self.run.id, key="attempt:stop") is not None:
+        if await self._begun("attempt:stop"):
             return "time_up"
         assert self.session is not None
         left = float(self.plan["timeout_s"]) - (seconds(found["observed_at"]) - seconds(found["created_at"]))
@@ -345,6 +352,12 @@ class Attempt:
 
     async def _end_session(self, why: str) -> Json:
         return {} if self.session is None else await self.session.end(why)
+
+    async def _here(self) -> str:
+        return str((await patiently(partial(self.host.call, "ping")))["host"]["id"])
+
+    async def _begun(self, key: str) -> bool:
+        return await self.work.call("step_find", run=self.run.id, key=key) is not None
 
     async def _status(self) -> Json | None:
         """The session as it is now; None if there is none, or it was removed."""

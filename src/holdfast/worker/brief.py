@@ -32,8 +32,9 @@ def brief(task: Json, attempts: Sequence[Json], notes: Sequence[Json], now: Json
     head += ["## Verification", ""]
     head += [f"- `{_words(c['command'])}`" for c in now["checks"]] or ["None: exit code 0 says that it is done."]
     tail = ["", "## When you are done", "", "Exit with code 0. The commands above are run then, in this folder; they",
-            'decide. To ask a person: `hold ask TEXT --session "$HOLDFAST_SESSION" --wait 3600`. To leave a note for',
-            f"whoever comes after you: `hold note {now['run']} TEXT --kind decision|learned|rejected`.", ""]  # fmt: skip
+            'decide. To ask a person: `hold ask TEXT --session "$HOLDFAST_SESSION" --wait 3600`.',
+            f"A note for whoever comes after you: `hold note {now['run']} TEXT --kind decision|learned|rejected`.",
+            ""]  # fmt: skip
     room = BRIEF_CHARS_MAX - len("\n".join([*head, *tail]))
     parts = [("attempts", _attempt(a)) for a in attempts] + [("notes", _note(n)) for n in notes]
     kept, left = _newest(parts, room)

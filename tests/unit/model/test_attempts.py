@@ -16,6 +16,7 @@ TABLE = [
     ("prepare", "missing", Facts(), "reject"),
     ("start", "started", Facts(), "wait"),
     ("start", "refused", Facts(), "reject"),
+    ("start", "elsewhere", Facts(), "block"),
     ("wait", "exited", Facts(), "clear"),
     ("wait", "time_up", Facts(), "stop"),
     ("stop", "stopped", Facts(), "compare"),
