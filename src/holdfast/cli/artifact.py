@@ -2,7 +2,10 @@
 
   hold artifact put RUN report.html [--name NAME] [--from SOURCE]…
   hold artifact get RUN report.html [FILE]        to stdout without FILE
-  hold artifact ls [RUN] · rm RUN NAME · orphans · gc
+  hold artifact ls [RUN] · rm RUN NAME · gc
+  hold artifact orphans                           content without a name, and files that attempts made and left
+  hold artifact adopt TASK [PATH…]                keep such files as artifacts of the run that made them
+  hold artifact discard TASK [PATH…] [--yes]      remove them
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import sys
 from ..client.sync import Host
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import ARTIFACT_BYTES_MAX
-from . import arguments, output
+from . import arguments, artifact_orphans, output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,15 +27,18 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("verb", choices=("put", "get", "ls", "rm", "orphans", "gc"))
-    parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id, or the beginning of it")
+    parser.add_argument("verb", choices=("put", "get", "ls", "rm", "orphans", "adopt", "discard", "gc"))
+    parser.add_argument("run", metavar="RUN|TASK", nargs="?",
+                        help="a run's id, or the beginning of it; adopt, discard: a task's")  # fmt: skip
     parser.add_argument("name", metavar="NAME", nargs="?", help="put: the file (- is stdin); else the artifact's name")
-    parser.add_argument("file", metavar="FILE", nargs="?", help="get: where to write it")
+    parser.add_argument("file", metavar="FILE", nargs="*", help="get: where to write it; adopt, discard: more paths")
     parser.add_argument("--name", dest="called", metavar="NAME", help="put: its name, if not the file's")
     parser.add_argument("--from", dest="sources", metavar="SOURCE", action="append", default=[],
                         help="put: what it was made from")  # fmt: skip
     parser.add_argument("--media", metavar="TYPE", help="put: its media type")
     parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
+    parser.add_argument("--yes", action="store_true", help="discard: without asking")
+    arguments.project(parser)
     arguments.json_flag(parser)
 
 
@@ -42,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
         raise HoldfastError("usage", f"hold artifact {args.verb} needs RUN and NAME", "hold artifact --help")
     if args.verb == "get":
         return _get(work, args)
+    if args.verb in ("orphans", "adopt", "discard"):
+        return artifact_orphans.run(args)
     if args.verb == "put":
         answer: Any = work.put_artifact(
             args.run, _name(args), _content(args.name), media=args.media, sources=args.sources, epoch=args.epoch
@@ -57,9 +65,6 @@ def run(args: argparse.Namespace) -> int:
     elif args.verb == "ls":
         rows = [(a["run"], a["name"], output.size(a["size"]), a["sha256"][:12], a["made_by"], a["at"]) for a in answer]
         output.table(("RUN", "NAME", "SIZE", "CONTENT", "BY", "AT"), rows)
-    elif args.verb == "orphans":
-        loose = [(o["sha256"][:12], o["kind"], output.size(o["size"]), o["at"]) for o in answer]
-        output.table(("CONTENT", "KIND", "SIZE", "AT"), loose)
     elif args.verb == "gc":
         output.note(f"{answer['contents']} removed, {output.size(answer['bytes'])}")
     elif args.verb == "rm" and not answer["removed"]:
@@ -91,12 +96,12 @@ def _content(path: str) -> bytes:
 
 def _get(work: Work, args: argparse.Namespace) -> int:
     content = work.artifact(args.run, args.name)
-    if args.file is None:
+    if not args.file:
         sys.stdout.buffer.write(content)
         return 0
     try:
-        with open(args.file, "wb") as file:
+        with open(args.file[0], "wb") as file:
             file.write(content)
     except OSError as e:
-        raise HoldfastError("failed", f"cannot write {args.file}: {e.strerror}", "name another file") from None
+        raise HoldfastError("failed", f"cannot write {args.file[0]}: {e.strerror}", "name another file") from None
     return 0

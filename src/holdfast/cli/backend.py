@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="what policies and contracts call it")
     parser.add_argument("command", metavar="CMD", nargs="*", help="add: after --, the program and its arguments")
     parser.add_argument("-e", metavar="K=V", dest="env", action="append", default=[], help="add: for its environment")
+    parser.add_argument("--terminal", action="store_true", help="add: on a terminal; else the brief is its stdin")
     parser.add_argument("--timeout", metavar="DURATION", help="add: for one attempt (an hour)")
     arguments.why(parser)
     arguments.json_flag(parser)
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
             raise HoldfastError("usage", "hold backend add needs a command", "hold backend add NAME -- CMD ARG…")
         env = dict(_pair(word) for word in args.env)
         timeout = None if args.timeout is None else arguments.seconds(args.timeout)
-        made = tasks.add_backend(args.name, words, env=env, timeout_s=timeout, why=args.why)
+        made = tasks.add_backend(args.name, words, env=env, timeout_s=timeout, terminal=args.terminal, why=args.why)
     if args.json:
         output.print_json(made)
     else:

@@ -10,6 +10,7 @@
   hold task fail 1.5 --why 'the mail server is gone'           tried again, or blocked once that is no use
   hold task block 1.5 --question 'which mail server?'          it waits for a person; its run stays open
   hold task unblock 1.5 --why 'use mail.example.org'           go on; the reason is the answer
+  hold task changes 1.5 [--attempt N] [--patch]                the files that an attempt created, changed and deleted
   hold task pause|retry|cancel 1.5                             retry: a new attempt from the beginning
 """
 
@@ -21,7 +22,7 @@ from ..client.sync import Host
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import RUN_LEASE_S
 from ..model.tasks import FAILURE_TYPES, SHOWN
-from . import arguments, output
+from . import arguments, output, task_changes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _CHANGES = ("unblock", "pause", "retry")
-VERBS = ("add", "edit", "ls", "show", "start", "block", "done", "fail", "cancel", *_CHANGES)
+VERBS = ("add", "edit", "ls", "show", "start", "block", "done", "fail", "cancel", "changes", *_CHANGES)
 _LISTS = (("scope", "scope"), ("constraint", "constraints"), ("accept", "acceptance"), ("artifact", "artifacts"),
           ("verify", "verification"))  # fmt: skip
 
@@ -63,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--type", choices=FAILURE_TYPES, help="fail, block: what kind of failure it is")
     parser.add_argument("--detail", metavar="TEXT", help="fail, block: what failed")
     parser.add_argument("--focus", metavar="TEXT", help="fail, block: where to look next")
+    task_changes.add_arguments(parser)
     arguments.project(parser)
     arguments.why(parser)
     arguments.json_flag(parser)
@@ -77,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
         raise HoldfastError("usage", f"hold task {args.verb} needs {what}", "hold task ls lists them")
     if args.verb == "show":
         return _show(args, tasks)
+    if args.verb == "changes":
+        return task_changes.run(args)
     which: Json = {"project": args.project, "why": args.why}
     if args.verb in ("add", "edit"):
         answer = _contracted(args, tasks, which)

@@ -1,5 +1,6 @@
-"""Durable runs: begin one by hand or submit it to a worker, see where it stands, end it.
+"""Durable runs: begin one by hand or submit it to a worker, see where it stands, end it. And the runner of tasks.
 
+  hold work run [--project P] [--once] [--parallel N]             takes ready tasks, has backends do them, verifies
   hold work begin [--task ID] [--params JSON] [--item NAME]…      prints the run's id
   hold work submit JOB [--task ID] [--params JSON] [--item NAME]…   the same, for hold worker to do
   hold work ls [--task ID] [--job JOB] [--state STATE]
@@ -13,7 +14,7 @@ from ..client.project import context
 from ..client.sync import Host
 from ..model.errors import HoldfastError
 from ..model.work import RUN_STATES
-from . import arguments, output
+from . import arguments, output, work_run
 from .step import parsed
 
 TYPE_CHECKING = False
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("verb", choices=("begin", "submit", "ls", "status", "end"))
+    parser.add_argument("verb", choices=("run", "begin", "submit", "ls", "status", "end"))
     parser.add_argument("run", metavar="RUN|JOB", nargs="?", help="a run's id or its beginning; submit: the job")
     parser.add_argument("--task", metavar="ID", help="begin, submit, ls: the task it belongs to")
     parser.add_argument("--job", metavar="JOB", help="ls: only runs of this job")
@@ -34,11 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--again", action="store_true", help="begin: another attempt at a task that is done")
     parser.add_argument("--failed", action="store_true", help="end: it failed")
     parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
+    work_run.add_arguments(parser)
     arguments.why(parser)
     arguments.json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.verb == "run":
+        return work_run.become(args)
     work = Host().work
     if args.verb in ("status", "end") and not args.run:
         raise HoldfastError("usage", f"hold work {args.verb} needs a RUN", "hold work ls lists them")

@@ -241,12 +241,13 @@ class Tasks:
 
     def add_backend(
         self, name: str, template: Sequence[str], *, env: Mapping[str, str] | None = None,
-        timeout_s: float | None = None, why: str | None = None,
+        timeout_s: float | None = None, terminal: bool = False, why: str | None = None,
     ) -> Json:  # fmt: skip
-        """A command line that does tasks; the same name again replaces it."""
+        """A command line that does tasks; the same name again replaces it. On pipes it finds the brief on its stdin."""
         made: Json = self._work.call(
-            "backend_add", name=name, template=list(template), env=dict(env or {}), timeout_s=timeout_s, why=why
-        )
+            "backend_add", name=name, template=list(template), env=dict(env or {}), timeout_s=timeout_s,
+            terminal=terminal, why=why,
+        )  # fmt: skip
         return made
 
     def remove_backend(self, name: str, *, why: str | None = None) -> Json:

@@ -360,6 +360,14 @@ class Run(RunState):
             except HoldfastError:
                 pass  # it runs out by itself
 
+    def check(self) -> None:
+        """Raise `Fenced` if the lease is gone, `Leaving` if the worker is to stop."""
+        self._check()
+
+    def ended(self, state: str) -> None:
+        """It was ended by another call than ours (`task_done`): there is no lease left to keep."""
+        self._stop(state)
+
     def _stop(self, state: str) -> None:
         self.state = state
         if self._beat is not None:

@@ -119,6 +119,18 @@ WINDOW_MESSAGES_MAX = 1000  # kept in the cache per run; older ones are read fro
 CACHE_BYTES_MAX = 64 << 20  # of windows in the process; the least used goes first
 SCRATCH_MAX = 1000  # scratch values of a run: they are part of its state
 
+# The runner
+PARALLEL_MAX = 64  # tasks of one runner at once: each is a session with an agent in it
+
+# Files of attempts
+SCOPE_FILES_MAX = 20_000  # of one scope: a large repository; their stat calls take about a second
+SCOPE_FILE_BYTES_MAX = 64 << 20  # one file is read and hashed up to this; a larger one is known by size and time
+SCOPE_BYTES_MAX = 1 << 30  # read for one snapshot, a few seconds of a disk; the rest is known by size and time
+KEPT_FILE_BYTES_MAX = 256 << 10  # a text file's content is kept for the patch: source code, not data
+KEPT_BYTES_MAX = 32 << 20  # of all of them, before compression
+PATCH_BYTES_MAX = 8 << 20  # of one attempt: what nobody reads is named instead
+GIT_ANSWER_S = 20.0  # git lists a large tree within this; else the folder is walked
+
 # Tasks
 PHASES_MAX = 100  # of a project: a plan that people read
 TITLE_MAX = 200  # characters of a task's title: a line

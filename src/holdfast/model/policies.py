@@ -126,7 +126,9 @@ def _profiles(found: object) -> tuple[Json, list[str]]:
 # -- backends ----------------------------------------------------------------------------------------------------------
 
 
-def check_backend(name: object, template: object, env: object, timeout_s: object) -> Json:
+def check_backend(
+    name: object, template: object, env: object, timeout_s: object, terminal: object = False
+) -> Json:
     """A backend: the command line that does a task, with {contract} {brief} {task} in its arguments."""
     check_id(name, "a backend's name")
     faults = command_faults("template", template) if isinstance(template, list) else ["template is a list of words"]
@@ -136,9 +138,11 @@ def check_backend(name: object, template: object, env: object, timeout_s: object
     ):  # fmt: skip
         faults.append("env is a table of names and text")
     faults += _time_faults("timeout_s", timeout_s)
+    if not isinstance(terminal, bool):
+        faults.append("terminal is true or false")
     if faults:
         raise bad(f"backend {name}", faults)
-    return {"template": template, "env": env or {}, "timeout_s": timeout_s}
+    return {"template": template, "env": env or {}, "timeout_s": timeout_s, "terminal": terminal}
 
 
 def backends(contract: Mapping[str, Any], policy: Mapping[str, Any], phase: str, id: str) -> list[str]:

@@ -250,10 +250,10 @@ class TaskCalls:
 
     async def backend_add(
         self, *, name: str, template: list[str], env: dict[str, str] | None = None, timeout_s: float | None = None,
-        why: str | None = None, by: str | None = None,
+        terminal: bool = False, why: str | None = None, by: str | None = None,
     ) -> Json:  # fmt: skip
         """A command line that does tasks; the same name again replaces it."""
-        body, asked = policies.check_backend(name, template, env, timeout_s), self._asked(by, None, why)
+        body, asked = policies.check_backend(name, template, env, timeout_s, terminal), self._asked(by, None, why)
         return await self.store.write(lambda: policy_rows.add_backend(name, body, asked))
 
     async def backend_ls(self, *, by: str | None = None) -> list[Json]:

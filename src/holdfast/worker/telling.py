@@ -1,0 +1,47 @@
+"""What a runner tells: a line each on stderr for people, a JSON document each on stdout for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+_WORDS = {
+    "ready": "{runner} looks for tasks of {project}",
+    "taken": "{task}: attempt {n} by {backend}",
+    "taken_over": "{task}: attempt {n} goes on, taken over from a runner that left",
+    "started": "{task}: runs as {session}; watch it: hold attach -r {session}",
+    "adopted": "{task}: runs as {session} since before",
+    "asks": "{task}: {session} asks: {text} (hold answer {ask})",
+    "exited": "{task}: {backend} ended: {how}",
+    "time_up": "{task}: time is up after {timeout_s:g} s",
+    "ended_leftovers": "{task}: ended {left} processes that {backend} left running",
+    "changes": "{task}: {created} created, {changed} changed, {deleted} deleted",
+    "verifying": "{task}: verifying: {commands}",
+    "verified": "{task}: verification {result}",
+    "done": "{task}: done",
+    "failed": "{task}: failed: {failure_type}: {failure_detail} ({convergence}); it is tried again",
+    "blocked": "{task}: blocked: {failure_type}: {failure_detail}; {why} (hold task show {task})",
+    "left": "{task}: given back; its session goes on",
+    "cancelled": "{task}: cancelled; its processes were ended",
+    "dropped": "{task}: somebody else goes on with it: {message}",
+    "error": "{task}: {message}",
+    "stopped": "{runner} has stopped",
+    "idle": "nothing is left to do: {counts}",
+}
+
+
+class Telling:
+    """`tell(event, **facts)`."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def __call__(self, event: str, **facts: Any) -> None:
+        if self._as_json:
+            sys.stdout.write(json.dumps({"event": event, **{k: v for k, v in facts.items() if v is not None}}) + "\n")
+            sys.stdout.flush()
+            return
+        line = _WORDS[event].format_map(facts) + (f" (pid {facts['pid']})" if facts.get("pid") else "")
+        print("hold work: " + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line),  # noqa: T201
+              file=sys.stderr, flush=True)  # fmt: skip

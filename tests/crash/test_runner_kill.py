@@ -1,0 +1,189 @@
+"""Runner, backend and daemon killed in every order, at random moments of a project: each task is done once all the same."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.model.errors import HoldfastError
+from tests.support.home import HomeForTests, until
+from tests.support.runners import DEADLINE_S, Project, Runner
+
+TASKS = 20
+VICTIMS = ("runner", "backend", "daemon")
+BACKEND_S = 10.0  # a backend that is to be killed is waited for so long
+# A line when it begins, outside of the project; a line when it is done.
+WORK = 'echo "$HOLDFAST_TASK $HOLDFAST_ATTEMPT" >> "$1"; sleep 0.$((RANDOM % 8 + 1)); echo "$HOLDFAST_TASK" >> done.log'
+# One that never ends, with a child and a daemon of its own.
+HANG = 'echo "$HOLDFAST_TASK $HOLDFAST_ATTEMPT" >> "$1"; (setsid sleep 1000 >/dev/null 2>&1 &); sleep 1000 & wait'
+
+
+@pytest.fixture
+def project(hold: HomeForTests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    monkeypatch.delenv("HOLDFAST_STORE", raising=False)
+    made = Project(hold, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    """Other moments in each run; printed, and the same again with HOLDFAST_TEST_SEED."""
+    seed = int(os.environ.get("HOLDFAST_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
+    print(f"HOLDFAST_TEST_SEED={seed}")  # noqa: T201 - pytest shows it with a failure
+    return random.Random(seed)
+
+
+class Trouble:
+    """Kills, and always a runner that goes on."""
+
+    def __init__(self, project: Project, chance: random.Random) -> None:
+        self.project, self.chance = project, chance
+        self.runner = self._new()
+        self.killed: list[str] = []
+
+    def _new(self) -> Runner:
+        return self.project.runner("--parallel", "3", "--lease", "2s")
+
+    def kill(self, victim: str) -> None:
+        done = getattr(self, f"_kill_{victim}")()
+        self.killed.append(victim if done else f"({victim})")
+
+    def _kill_runner(self) -> bool:
+        self.runner.kill()
+        self.runner = self._new()
+        return True
+
+    def _kill_daemon(self) -> bool:
+        try:
+            self.project.hold.kill_daemon()
+        except (HoldfastError, ProcessLookupError):
+            return False  # it is just being started again
+        return True
+
+    def _kill_backend(self) -> bool:
+        """The main program of one of the attempts that run now."""
+        deadline = time.monotonic() + BACKEND_S
+        while not (pids := [int(p) for p in os.listdir("/proc") if p.isdigit() and self._is_backend(int(p))]):
+            if time.monotonic() > deadline:
+                return False  # a slow machine, or all is done
+            self.go_on()
+            time.sleep(0.01)
+        time.sleep(self.chance.uniform(0, 0.3))
+        try:
+            os.kill(self.chance.choice(pids), signal.SIGKILL)
+        except ProcessLookupError:
+            return False  # it was quicker
+        return True
+
+    def _is_backend(self, pid: int) -> bool:
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        return str(self.project.bin / "work").encode() in words
+
+    def go_on(self) -> None:
+        if self.runner.process.poll() is not None:
+            self.runner = self._new()
+
+
+def processes_of(task: str, home: Path) -> list[int]:
+    """Whoever was started for a task, by the mark in its environment."""
+    marks = {f"HOLDFAST_TASK={task}".encode(), f"HOLDFAST_HOME={home}".encode()}
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if marks <= set(Path(f"/proc/{name}/environ").read_bytes().split(b"\0")):
+                    found.append(int(name))
+            except OSError:
+                continue
+    return found
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.mark.timeout(300)  # bounded by its own deadline; a machine that is shared by many is slow
+def test_killed_in_every_order_a_project_ends_with_every_task_done_once(project: Project, chance: random.Random) -> None:
+    begun = project.folder / "begun"
+    project.backend("work", WORK, str(begun))
+    project.backend("hang", HANG, str(begun))
+    project.policy(retry={"attempts_max": 100, "stuck_after": 100}, backends=["work"])
+    ids = [str(n) for n in range(1, TASKS + 1)]
+    for n, id in enumerate(ids):
+        after = chance.sample(ids[max(0, n - 5) : n], min(n, chance.randrange(3)))
+        project.add(id, after=after, verification=[f"test $(grep -cx demo/{id} done.log) = 1"])
+    project.add("unwanted", backend="hang", verification=["true"])
+    trouble = Trouble(project, chance)
+    orders = list(itertools.permutations(VICTIMS))
+    chance.shuffle(orders)
+    cancel_at = chance.randrange(1, len(orders) * len(VICTIMS))
+    for n, victim in enumerate(v for order in orders for v in order):
+        time.sleep(chance.uniform(0, 0.5))  # the moment is the point: anywhere in an attempt, or between two
+        trouble.kill(victim)
+        if n == cancel_at:
+            project.tasks.cancel("unwanted", project="demo", why="no longer wanted")
+    print("killed:", " ".join(trouble.killed))  # noqa: T201
+
+    def over() -> bool:
+        trouble.go_on()
+        counts = project.tasks.project("demo")["counts"]
+        return bool(counts["done"] + counts["blocked"] >= TASKS)
+
+    until(over, timeout=2 * DEADLINE_S, pause=0.2)
+    assert [project.status(id) for id in ids] == ["done"] * TASKS
+    assert sorted(lines(project.root / "done.log")) == sorted(f"demo/{id}" for id in ids)
+    check_attempts(project, ids, lines(begun))
+    assert project.status("unwanted") == "cancelled"
+    until(lambda: not processes_of("demo/unwanted", project.hold.path), timeout=DEADLINE_S)
+    trouble.runner.leave()
+
+
+def check_attempts(project: Project, ids: list[str], begun: list[str]) -> None:
+    """None was lost, none was begun twice, and only the last one of each is done."""
+    assert len(begun) == len(set(begun)), begun
+    recorded = set()
+    for id in ids:
+        attempts = project.show(id)["attempts"]
+        assert [a["n"] for a in attempts] == list(range(1, len(attempts) + 1))
+        assert [a["outcome"] for a in attempts] == ["failed"] * (len(attempts) - 1) + ["done"]
+        assert all(a["classification"] for a in attempts[:-1])
+        assert all(a["changes"] is not None for a in attempts)
+        recorded |= {f"demo/{id} {a['n']}" for a in attempts}
+    assert {line for line in begun if "unwanted" not in line} <= recorded
+
+
+def test_a_runner_that_dies_before_or_after_any_of_its_calls_is_gone_on_with(project: Project, chance: random.Random) -> None:
+    begun = project.folder / "begun"
+    project.backend("work", 'echo "$HOLDFAST_TASK $HOLDFAST_ATTEMPT" >> "$1"; echo "$HOLDFAST_TASK" >> done.log', str(begun))
+    project.policy(backends=["work"])
+    ids = [str(n) for n in range(1, 7)]
+    for id in ids:
+        project.add(id, verification=[f"test $(grep -cx demo/{id} done.log) = 1"])
+    deaths: list[int] = []
+    options = {"once": True, "lease": 1.0, "project": "demo"}  # short: the next one waits for it to run out
+    deadline = time.monotonic() + DEADLINE_S
+    while project.tasks.project("demo")["counts"]["done"] < len(ids):
+        assert time.monotonic() < deadline, deaths
+        last = chance.randrange(4, 90)
+        words = [sys.executable, "-m", "tests.support.mortal_runner", str(last), json.dumps(options)]
+        done = subprocess.run(words, env=project.hold.env, cwd=Path(__file__).parents[2], capture_output=True, timeout=DEADLINE_S, check=False)
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
+        deaths.append(last)
+    print("died at:", *deaths)  # noqa: T201
+    assert sorted(lines(project.root / "done.log")) == sorted(f"demo/{id}" for id in ids)
+    check_attempts(project, ids, lines(begun))
+    assert all(len(project.show(id)["attempts"]) == 1 for id in ids)  # nobody killed a backend: none was tried twice

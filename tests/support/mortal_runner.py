@@ -1,0 +1,40 @@
+"""A runner that kills itself before or after one of its calls to the host: `python -m tests.support.mortal_runner K OPTIONS`.
+
+K counts both sides of every call: 2n is before the n-th, 2n+1 after it, when its effect is there and nobody was told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+from holdfast.client.aio import AsyncHost
+from holdfast.worker.runner import runner
+
+
+def mortal(last: int) -> None:
+    plain = AsyncHost.call_fd
+    passed = 0
+
+    def tick() -> None:
+        nonlocal passed
+        if passed == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        passed += 1
+
+    async def call_fd(self: AsyncHost, op: str, **request: object) -> tuple[Any, int]:
+        tick()
+        answer = await plain(self, op, **request)
+        tick()
+        return answer
+
+    AsyncHost.call_fd = call_fd  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    mortal(int(sys.argv[1]))
+    sys.exit(asyncio.run(runner(json.loads(sys.argv[2]))))

@@ -1,0 +1,146 @@
+"""Looking at an attempt's files on a real disk: with git and without, and what must not fool or stop the look."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.client import changes
+
+
+def git(root: Path, *words: str) -> None:
+    about = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *about, *words], cwd=root, check=True, capture_output=True, timeout=60)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path / "project"
+    (made / "src").mkdir(parents=True)
+    (made / "src" / "a.py").write_text("one\ntwo\n")
+    (made / "src" / "b.py").write_text("b\n")
+    (made / "notes.txt").write_text("n\n")
+    return made
+
+
+def paths(told: dict, kind: str) -> list[str]:
+    return [one["path"] for one in told[kind]]
+
+
+def edit(root: Path) -> None:
+    (root / "src" / "a.py").write_text("one\n2\n")
+    (root / "src" / "b.py").unlink()
+    (root / "src" / "new.py").write_text("new\n")
+    (root / "logo.png").write_bytes(b"\x89PNG\x00\x01")
+
+
+@pytest.mark.parametrize("kind", ["no git", "clean git", "dirty git"])
+def test_what_was_made_changed_and_removed_is_told_and_its_patch_applies(root: Path, tmp_path: Path, kind: str) -> None:
+    if kind != "no git":
+        git(root, "init")
+        git(root, "add", ".")
+        git(root, "commit", "-m", "first")
+    if kind == "dirty git":
+        (root / "src" / "a.py").write_text("one\ntwo\nnot committed\n")
+    packed = changes.take(str(root), ["**"])
+    subprocess.run(["cp", "-r", str(root), str(tmp_path / "copy")], check=True, timeout=60)
+    edit(root)
+    told, patch = changes.outcome(packed)
+    assert paths(told, "created") == ["logo.png", "src/new.py"]
+    assert paths(told, "changed") == ["src/a.py"]
+    assert paths(told, "deleted") == ["src/b.py"]
+    assert told["unpatched"] == ["logo.png"]
+    text = b"".join(part for part in patch.partition(b"diff --git a/src/a.py")[1:])  # without the binary file's part
+    done = subprocess.run(["git", "apply", "-"], cwd=tmp_path / "copy", input=text, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, (done.stderr, patch)
+    assert (tmp_path / "copy/src/a.py").read_text() == (root / "src/a.py").read_text()
+    assert not (tmp_path / "copy/src/b.py").exists()
+
+
+def test_another_process_finds_the_same_changes_later(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "before").write_bytes(changes.take(str(root), ["**"]))
+    edit(root)
+    program = "import sys, json; from holdfast.client import changes; print(json.dumps(changes.outcome(open(sys.argv[1], 'rb').read())[0]))"
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "before")], capture_output=True, check=True, timeout=60)
+    import json
+
+    assert json.loads(done.stdout) == changes.outcome((tmp_path / "before").read_bytes())[0]
+
+
+def test_an_edit_that_keeps_size_and_time_is_seen(root: Path) -> None:
+    packed = changes.take(str(root), ["**"])
+    file = root / "src" / "a.py"
+    times = file.stat()
+    file.write_text("ONE\ntwo\n")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert paths(changes.outcome(packed)[0], "changed") == ["src/a.py"]
+
+
+def test_files_outside_of_the_scope_are_nobodys_change_and_expected_ones_are_looked_at(root: Path) -> None:
+    git(root, "init")
+    (root / ".gitignore").write_text("build/\n")
+    packed = changes.take(str(root), ["src/**"], ["build/app.bin"])
+    (root / "notes.txt").write_text("changed\n")
+    (root / "build").mkdir()
+    for name in ("app.bin", "other.bin"):
+        (root / "build" / name).write_text("x")
+    (root / "src" / "x.py").write_text("x\n")
+    told, _ = changes.outcome(packed, ["build/app.bin"])
+    assert paths(told, "created") == ["build/app.bin", "src/x.py"]
+    assert paths(told, "changed") == []
+
+
+@pytest.mark.parametrize("with_git", [False, True])
+def test_gits_folder_ignored_files_and_the_home_are_left_out(root: Path, with_git: bool) -> None:
+    if with_git:
+        git(root, "init")
+        (root / ".gitignore").write_text("*.log\n")
+    home = root / ".hold"
+    home.mkdir()
+    packed = changes.take(str(root), ["**"], home=str(home))
+    (home / "work.db").write_text("x")
+    (root / ".git" if with_git else home).joinpath("thing").write_text("x")
+    (root / "out.log").write_text("x")
+    told, _ = changes.outcome(packed, home=str(home))
+    assert paths(told, "created") == ([] if with_git else ["out.log"])
+
+
+def test_pipes_links_and_odd_names_do_not_stop_the_look(root: Path) -> None:
+    packed = changes.take(str(root), ["**"])
+    os.mkfifo(root / "pipe")
+    (root / "loop").symlink_to("loop")
+    (root / "up").symlink_to("..")
+    Path(os.fsdecode(os.fsencode(root) + b"/\xff.txt")).write_text("x\n")
+    (root / "ä b\n.txt").write_text("x\n")
+    told, patch = changes.outcome(packed)
+    assert paths(told, "created") == sorted(["loop", "up", "\\xff.txt", "ä b\n.txt"])
+    assert b"deadbeef" not in patch
+
+
+def test_limits_are_kept_and_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "SCOPE_FILES_MAX", 2)
+    monkeypatch.setattr(changes, "SCOPE_FILE_BYTES_MAX", 3)
+    packed = changes.take(str(root), ["**"])
+    (root / "src" / "a.py").write_text("a longer one than before\n")
+    (root / "zzz").write_text("z")
+    told, patch = changes.outcome(packed)
+    assert paths(told, "created") == []
+    assert paths(told, "changed") == ["src/a.py"]
+    assert told["unpatched"] == ["src/a.py"]
+    assert len(told["limits"]) == 2
+    assert b"its content was not kept" in patch
+
+
+def test_a_long_patch_names_what_it_leaves_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "PATCH_BYTES_MAX", 250)
+    packed = changes.take(str(root), ["**"])
+    (root / "src" / "a.py").write_text("x\n")
+    (root / "src" / "c.py").write_text("long line\n" * 100)
+    told, patch = changes.outcome(packed)
+    assert told["unpatched"] == ["src/c.py"]
+    assert b"+x" in patch
+    assert b"src/c.py: left out" in patch
