@@ -118,3 +118,11 @@ WINDOW_TOKENS = 32_000  # of a memory window unless asked otherwise: fits every 
 WINDOW_MESSAGES_MAX = 1000  # kept in the cache per run; older ones are read from the store when a budget reaches them
 CACHE_BYTES_MAX = 64 << 20  # of windows in the process; the least used goes first
 SCRATCH_MAX = 1000  # scratch values of a run: they are part of its state
+
+# Claims, briefs and reports
+CLAIMS_MAX = 1000  # of one task or run, and of one look: each is a question to the kernel
+CLAIM_BYTES_MAX = 64 << 10  # what is claimed, or the evidence of a look: last lines, not logs
+CLAIM_FILE_BYTES_MAX = 1 << 30  # a file that is claimed is hashed at each look that finds it touched
+CLAIM_TIMEOUT_S = 60.0  # a command that a look runs, unless said otherwise
+CLAIM_TAIL_BYTES = 4096  # read back from a session for its last lines
+CLAIM_TAIL_LINES = 12  # of them: an exception with its message
