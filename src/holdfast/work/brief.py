@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..model.errors import invalid
 from . import brief_next, brief_text
+from .memory import estimate
 
 Json = dict[str, Any]
 
@@ -58,9 +59,8 @@ class Cost(NamedTuple):
 
 
 def tokens(text: str) -> int:
-    """A quarter of the ASCII characters, one for any other: the estimate of memory windows. Sums round up."""
-    plain = len(text.encode("ascii", "ignore"))
-    return -(-plain // 4) + (len(text) - plain)
+    """The estimate of memory windows; of parts, the sum is never less than that of the whole."""
+    return estimate(text.encode("utf-8", "replace"))
 
 
 def build(facts: Json, max_tokens: int) -> Json:
@@ -117,7 +117,7 @@ def _fill(doc: Json, sections: list[Section], room: Cost) -> None:
     if lumped:
         kept = dict.fromkeys(kept, Cost(0, 0))
         reserve = Cost(_LEFT_OUT_TOKENS, _LEFT_OUT_TOKENS)
-    room -= reserve
+    room -= reserve + Cost(tokens("\nLeft out:\n"), tokens('"omitted": []'))
     left_out = []
     for section in sections:
         if not section.total:

@@ -214,7 +214,7 @@ def _stopped(facts: Json) -> list[Item]:
         said = line(text_of(point), _PROSE)
         at = f" (step {point['step']})" if isinstance(point, dict) and point.get("step") else ""
         data = {"resume_point": point if len(str(point)) <= _PROSE else said}
-        found.append(_item(data, f"- Resume point{at}: {said}\n", f"- Resume point: {line(said, _SHORT)}\n", ()))
+        found.append(_item(data, f"- Resume point{at}: {said}\n"))
     if facts["plan"]:
         done = sum(entry["state"] == "done" for entry in facts["plan"])
         ahead = [line(entry["text"], _SHORT) for entry in facts["plan"] if entry["state"] != "done"]

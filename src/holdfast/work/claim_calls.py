@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..model import ids
-from ..model.errors import invalid
+from ..model.errors import HoldfastError, invalid
 from ..model.limits import CLAIM_BYTES_MAX, CLAIMS_MAX
 from ..model.work import check_word
-from ..store.base import Store
-from . import claim_rows, claims, values
+from ..store.base import Query, Store, Transaction
+from . import claim_rows, claims, task_rows, values
 
 Json = dict[str, Any]
 
@@ -25,7 +25,8 @@ class ClaimCalls:
 
     async def claim_add(
         self, *, kind: str, spec: Json, seen: Json, task: str | None = None, run: str | None = None,
-        host: str | None = None, by: str | None = None, request: str | None = None,
+        host: str | None = None, project: str | None = None, cwd: str | None = None, by: str | None = None,
+        request: str | None = None,
     ) -> Json:  # fmt: skip
         """Keep what somebody believes, with what was seen when they said so."""
         if (task is None) == (run is None):
@@ -33,7 +34,7 @@ class ClaimCalls:
         kind, spec, seen = claims.check(kind, spec, seen)
         new = claim_rows.New(
             id=ids.new("clm_"),
-            task=None if task is None else await self._claimed_task(task),
+            task=None if task is None else await self._claimed_task(task, project, cwd),
             run=None if run is None else await self._run(run),
             kind=kind,
             spec=_short(spec, "what is claimed"),
@@ -44,9 +45,12 @@ class ClaimCalls:
         )
         return await self.store.write(lambda: claim_rows.add(new))
 
-    async def claim_ls(self, *, task: str | None = None, run: str | None = None, by: str | None = None) -> list[Json]:
+    async def claim_ls(
+        self, *, task: str | None = None, run: str | None = None, project: str | None = None, cwd: str | None = None,
+        by: str | None = None,
+    ) -> list[Json]:  # fmt: skip
         """Oldest first; of a task with those of its runs."""
-        whose = None if task is None else await self._claimed_task(task)
+        whose = None if task is None else await self._claimed_task(task, project, cwd)
         of = None if run is None else await self._run(run)
         return await self.store.read(lambda: claim_rows.listing(whose, of))
 
@@ -66,9 +70,19 @@ class ClaimCalls:
             rows.append((check_word("a claim", result.get("id")), str(result["state"]), _short(told, "the evidence")))
         return await self.store.write(lambda: claim_rows.checked(rows, by or self.by))
 
-    async def _claimed_task(self, task: str) -> str:
-        """The task's key."""
-        return check_word("a task", task)
+    async def _claimed_task(self, task: str, project: str | None, cwd: str | None) -> str:
+        """The task's key; or a name that stands for itself, where a run was begun under it."""
+        wanted = check_word("a task", task)
+        return await self.store.read(lambda: _known_task(wanted, project, cwd))
+
+
+def _known_task(task: str, project: str | None, cwd: str | None) -> Transaction[str]:
+    try:
+        return (yield from task_rows.find_key(task, project, cwd))
+    except HoldfastError:
+        if (yield Query("SELECT 1 FROM attempt WHERE task = ? LIMIT 1", (task,))):
+            return task
+        raise
 
 
 def _short(value: Json, what: str) -> str:
