@@ -149,3 +149,6 @@ BRIEF_TOKENS = 4000  # of a brief unless asked otherwise: a page or two, small b
 BRIEF_LISTED = 50  # of each kind of fact gathered for a brief: more is counted, and never fits anyway
 BRIEF_SESSIONS = 20  # sessions of one brief that are asked how they are
 BRIEF_TAIL_BYTES = 2048  # of a session's output that is shown: the last screen's end
+REPORT_TASKS = 1000  # tasks and runs listed in one report; all are counted
+REPORT_EVENTS = 20  # of one task in a report, the latest; hold task show has more
+REPORT_LANES = 80  # rows of the timeline picture: what a page can show

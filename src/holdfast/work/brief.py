@@ -63,6 +63,11 @@ def tokens(text: str) -> int:
     return estimate(text.encode("utf-8", "replace"))
 
 
+def part(text: str) -> int:
+    """The same of a piece of something larger: the overhead of a message is counted once, for the whole."""
+    return tokens(text) - tokens("")
+
+
 def build(facts: Json, max_tokens: int) -> Json:
     """The brief as a document; its Markdown is under `text`."""
     if max_tokens < 1:
@@ -117,7 +122,7 @@ def _fill(doc: Json, sections: list[Section], room: Cost) -> None:
     if lumped:
         kept = dict.fromkeys(kept, Cost(0, 0))
         reserve = Cost(_LEFT_OUT_TOKENS, _LEFT_OUT_TOKENS)
-    room -= reserve + Cost(tokens("\nLeft out:\n"), tokens('"omitted": []'))
+    room -= reserve + Cost(part("\nLeft out:\n"), 0)
     left_out = []
     for section in sections:
         if not section.total:
@@ -138,12 +143,12 @@ def _fill(doc: Json, sections: list[Section], room: Cost) -> None:
 
 def _take(section: Section, room: Cost, omission: Cost) -> tuple[list[Json], Cost]:
     chosen: list[Json] = []
-    heading = Cost(tokens(brief_text.heading(section.title)), tokens(f'"{section.name}": [], '))
+    heading = Cost(part(brief_text.heading(section.title)), part(f'"{section.name}": [], '))
     for n, item in enumerate(section.items):
         last = n == len(section.items) - 1 and section.total == len(section.items)
         spare = Cost(0, 0) if last else omission
         for data, text in ((item.data, item.text), *([item.short] if item.short else [])):
-            cost = Cost(tokens(text) + 1, tokens(dumps(data)) + 1) + (heading if not chosen else Cost(0, 0))
+            cost = Cost(part(text), part(dumps(data) + ", ")) + (heading if not chosen else Cost(0, 0))
             if (room - cost - spare).enough:
                 chosen.append({**data, "_text": text})
                 room -= cost
@@ -155,7 +160,7 @@ def _take(section: Section, room: Cost, omission: Cost) -> tuple[list[Json], Cos
 
 def _omission_cost(section: Section) -> Cost:
     worst = _omission(section, max(section.total, 10**6))
-    return Cost(tokens(brief_text.omission(worst)) + 1, tokens(dumps(worst)) + 1)
+    return Cost(part(brief_text.omission(worst)), part(dumps(worst) + ", "))
 
 
 def doc_fetch(doc: Json) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..model.errors import HoldfastError, not_found
+from ..model.errors import HoldfastError, invalid, not_found
 from ..model.limits import BRIEF_LISTED
 from ..store.base import Query, Store, Transaction
-from . import brief_rows, task_rows
+from . import brief_rows, report_rows, task_rows
 from .checkpoints import Checkpoints
 from .replay import text_of
 
@@ -48,6 +48,25 @@ class BriefCalls:
         facts = await self.store.read(lambda: brief_rows.of_project(name))
         focus = facts["focus"]
         return {**facts, "focus": await self._of(focus, None) if focus else None}
+
+    async def report(
+        self, *, project: str | None = None, task: str | None = None, since: float | None = None,
+        until: float | None = None, everything: bool = False, cwd: str | None = None, by: str | None = None,
+    ) -> Json:  # fmt: skip
+        """What was done between two moments (seconds since 1970): of a task, a project, the current one, or all."""
+        key = None if task is None else await self.store.read(lambda: task_rows.find_key(task, project, cwd))
+        name = project
+        if key is not None:
+            name = key.rpartition("/")[0]
+        elif project is not None:
+            await self.store.read(lambda: task_rows.find_project(project, None))
+        elif not everything and cwd is not None:
+            name = await self.store.read(lambda: _current(cwd))
+        if key is None and since is None:
+            raise invalid("a report is of a time span", "--since 7d")
+        moments = [None if t is None else int(float(t) * 1e6) for t in (since, until)]
+        span = report_rows.Span(moments[0], moments[1], name, key)
+        return await self.store.read(lambda: report_rows.gather(span))
 
     async def _meant(self, target: str, project: str | None, cwd: str | None) -> tuple[str | None, str | None]:
         """A task's key, or a run: by its id, or as the latest of a name that stands for itself."""
@@ -116,6 +135,13 @@ class BriefCalls:
 
 
 _PLAN_MAX = 500  # entries of a plan that are looked up: one query's parameters
+
+
+def _current(cwd: str) -> Transaction[str | None]:
+    """The project of a folder; without one the report is of all work."""
+    rows = yield Query("SELECT name, root FROM project")
+    inside = [(len(str(root)), str(name)) for name, root in rows if (cwd + "/").startswith(str(root).rstrip("/") + "/")]
+    return max(inside)[1] if inside else None
 
 
 def _has_projects() -> Transaction[bool]:

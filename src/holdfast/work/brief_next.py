@@ -39,6 +39,20 @@ def decide(facts: Json) -> Json:
     )
 
 
+def nothing(facts: Json) -> Json:
+    """Of a project or a store in which it is nobody's turn."""
+    project = facts.get("project")
+    if project is None:
+        return action("done", "no run is under way")
+    if facts["counts"].get("pending"):
+        return action("wait", "what is left waits for tasks that were cancelled, or for another phase",
+                      "hold", "project", "show", project["name"])  # fmt: skip
+    if any(facts["counts"].values()):
+        return action("done", "nothing is left to do")
+    return action("add_task", "the project has no tasks yet", "hold", "task", "add", "TITLE", "--project",
+                  project["name"], needs=["TITLE"])  # fmt: skip
+
+
 # -- tasks without a run under way -----------------------------------------------------------------------------------
 
 

@@ -60,11 +60,11 @@ class ClaimCalls:
 
     async def claim_checked(self, *, results: list[Json], by: str | None = None) -> Json:
         """How a look ended: `[{"id", "state", "said", "evidence"}]`."""
-        if not isinstance(results, list) or len(results) > CLAIMS_MAX:
+        if type(results) is not list or len(results) > CLAIMS_MAX:
             raise invalid(f"a look has at most {CLAIMS_MAX} results", "send them in parts")
         rows = []
         for result in results:
-            if not isinstance(result, dict) or result.get("state") not in claims.STATES:
+            if type(result) is not dict or result.get("state") not in claims.STATES:
                 raise invalid(f"a claim is one of {', '.join(claims.STATES)}", "hold claim check")
             told = {"said": result.get("said"), "evidence": result.get("evidence")}
             rows.append((check_word("a claim", result.get("id")), str(result["state"]), _short(told, "the evidence")))

@@ -67,7 +67,7 @@ def _unknown(what: str, why: str, **evidence: Any) -> Json:
 # -- sessions ----------------------------------------------------------------------------------------------------------
 
 
-def _ended(session: Json) -> str:
+def ended_words(session: Json) -> str:
     """How a session that is not live came to that, in words."""
     if session["state"] == "lost":
         return "its keeper died, and nobody saw how it ended"
@@ -102,7 +102,7 @@ def _session(claim: Json, now: Json) -> Json:
         later = session["generation"] - (claim["seen"].get("generation") or session["generation"])
         again = f", restarted {later} time{'s' if later != 1 else ''} since" if later > 0 else ""
         return _result("holds", f"{session['name']} is live, pid {session['pid']}{again}", **evidence)
-    return _result("drifted", f"{session['name']} is {session['state']}: {_ended(session)}", **evidence)
+    return _result("drifted", f"{session['name']} is {session['state']}: {ended_words(session)}", **evidence)
 
 
 # -- ports -------------------------------------------------------------------------------------------------------------
@@ -127,14 +127,14 @@ def _port(claim: Json, now: Json) -> Json:
             return _result("holds", f"{_name(owner)} listens on {owner['address']}:{port}", **evidence)
         instead = f"port {port} is served by {_name(owner)} now"
         if wanted and session is not None and session["state"] != "live":
-            instead += f"; {session['name']} is {session['state']}: {_ended(session)}"
+            instead += f"; {session['name']} is {session['state']}: {ended_words(session)}"
         return _result("drifted", instead, **evidence)
     said = f"nobody listens on port {port}"
     if wanted and session is None:
         said += "; the session is gone"
-    elif wanted and session["state"] != "live":
-        said += f"; {session['name']} is {session['state']}: {_ended(session)}"
-    elif wanted:
+    elif session is not None and session["state"] != "live":
+        said += f"; {session['name']} is {session['state']}: {ended_words(session)}"
+    elif session is not None:
         said += f"; {session['name']} is live and does not"
     return _result("drifted", said, **evidence)
 
@@ -162,7 +162,7 @@ def _pid(claim: Json, now: Json) -> Json:
         said = f"process {spec['pid']} has ended"
         session = now.get("session")
         if session is not None and session["state"] != "live":
-            said += f"; {session['name']} is {session['state']}: {_ended(session)}"
+            said += f"; {session['name']} is {session['state']}: {ended_words(session)}"
         return _result("drifted", said, **evidence)
     if process.get("hidden"):
         return _unknown(f"process {spec['pid']}", "what it is may not be seen by who asks")
