@@ -45,6 +45,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "operator": ("operator", "who may act here, and what each may do"),
     "replay": ("replay", "play a session's output again"),
     "export": ("export", "write a session as an asciinema recording"),
+    "project": ("project", "a folder, its phases and its tasks: where it stands"),
+    "task": ("task", "what is to be done, under which contract; start, verify, block, cancel"),
+    "policy": ("policy", "how a project's tasks are tried: retries, backends, verification"),
+    "backend": ("backend", "the command lines that do tasks"),
     "work": ("work", "durable runs: begin or submit one, see where it stands, end it"),
     "step": ("step", "a step's intent before its effect, its outcome after; settle one in doubt"),
     "note": ("note", "leave a decision, a finding or a question in a run's log"),
@@ -69,7 +73,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-TAKES_COMMAND = ("run", "exec")  # what stands after `--` is the user's, to the letter
+TAKES_COMMAND = ("run", "exec", "backend")  # what stands after `--` is the user's, to the letter
 
 
 def parser_for(name: str) -> argparse.ArgumentParser:
