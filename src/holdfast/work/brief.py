@@ -1,8 +1,8 @@
 """The brief: what a stranger needs to go on, within a number of tokens. Pure: the same facts, the same bytes.
 
-The goal, the constraints and the next action are always there. The rest is taken in the order of SECTIONS while it fits;
-what does not is counted, with the command that shows it. Both forms, Markdown for a model and JSON for a program, stay
-within the budget by the project's own estimate.
+The goal, the constraints and the next action are always there. The rest is taken in the order of SECTIONS while it
+fits; what does not is counted, with the command that shows it. Both forms, Markdown for a model and JSON for a program,
+stay within the budget by the project's own estimate.
 """
 
 from __future__ import annotations

@@ -80,7 +80,8 @@ def _of_run(run: str, facts: Json) -> Transaction[None]:
     """The run's own state, what was noted in it, and the sessions that it used."""
     facts["run"] = yield from runs.status(run)
     noted = yield Query(
-        "SELECT seq, kind, at, by_whom, body FROM log WHERE run = ? AND kind IN (?, ?, ?, ?, ?) ORDER BY seq DESC LIMIT ?",
+        "SELECT seq, kind, at, by_whom, body FROM log WHERE run = ? AND kind IN (?, ?, ?, ?, ?)"
+        " ORDER BY seq DESC LIMIT ?",
         (run, *_NOTED, 4 * BRIEF_LISTED),
     )
     entries = [
@@ -143,7 +144,9 @@ def _steps(facts: Json, where: str, *args: str) -> Transaction[None]:
         facts[state] = [steps.report(Step(*row), now) for row in rows[:BRIEF_LISTED]]
         total = len(rows)
         if total > BRIEF_LISTED:
-            counted = yield Query(f"SELECT COUNT(*){of} AND r.state = 'active' AND {_UNFINISHED} AND s.state = ?", (*args, state))
+            counted = yield Query(
+                f"SELECT COUNT(*){of} AND r.state = 'active' AND {_UNFINISHED} AND s.state = ?", (*args, state)
+            )
             total = int(counted[0][0])
         facts["totals"][state] = total
     run = facts["run"]
@@ -218,8 +221,9 @@ def of_runs() -> Transaction[Json]:
     now = yield from queries.now()
     facts["observed_at"] = _time(now)
     rows = yield Query(
-        "SELECT r.id, a.task, r.job, a.worker, a.lease_until, r.created_at FROM run r JOIN attempt a ON a.id = r.attempt"
-        " WHERE r.state = 'active' ORDER BY r.created_at DESC, r.id LIMIT ?",
+        "SELECT r.id, a.task, r.job, a.worker, a.lease_until, r.created_at"
+        " FROM run r JOIN attempt a ON a.id = r.attempt WHERE r.state = 'active'"
+        " ORDER BY r.created_at DESC, r.id LIMIT ?",
         (BRIEF_LISTED,),
     )
     yield from _steps(facts, "r.state = ?", "active")

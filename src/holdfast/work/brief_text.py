@@ -1,4 +1,4 @@
-"""A brief in words: each fact as an item, the Markdown around them, and text of programs kept from posing as ours. Pure."""
+"""A brief in words: each fact as an item, the Markdown around them, others' text kept from posing as ours. Pure."""
 
 from __future__ import annotations
 

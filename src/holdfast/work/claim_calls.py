@@ -1,4 +1,4 @@
-"""The calls about claims: part of `Work`, in a file of their own. The kernel is asked by the client, through its host."""
+"""The calls about claims: part of `Work`, in a file of their own. The kernel is asked by the client, via its host."""
 
 from __future__ import annotations
 

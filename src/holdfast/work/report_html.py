@@ -1,4 +1,4 @@
-"""A report as one page that needs nothing else: no script, no font, no picture from elsewhere. Everything is escaped. Pure."""
+"""A report as one page that needs nothing else: no script, nothing from elsewhere, everything escaped. Pure."""
 
 from __future__ import annotations
 
@@ -111,8 +111,9 @@ def _runs(report: Json) -> str:
 def _picture(report: Json) -> str:
     """A lane for each task or run, a bar for each attempt, a mark for what happened in between."""
     lanes = [(f"{t['task_id']} {t['title']}", t["attempts"], t["events"]) for t in report["tasks"]]
-    lanes += [(str(r["task"] or r["job"] or r["run"]), [{**r, "outcome": None if r["state"] == "active" else r["state"]}], [])
-              for r in report["runs"]]  # fmt: skip
+    for run in report["runs"]:
+        bar = {**run, "outcome": None if run["state"] == "active" else run["state"]}
+        lanes.append((str(run["task"] or run["job"] or run["run"]), [bar], []))
     shown = lanes[:REPORT_LANES]
     first, last = _extent(report, shown)
     height = _TOP + _LANE * len(shown) + 8
@@ -141,7 +142,8 @@ def _lane(n: int, label: str, attempts: list[Json], events: list[Json], first: f
     parts = [f'<text x="0" y="{y + 15}">{_safe(short)}<title>{_safe(label)}</title></text>']
     for attempt in attempts:
         begin, end = x(_seconds(attempt["begun_at"])), x(_seconds(attempt["ended_at"]) if attempt["ended_at"] else last)
-        about = f"{attempt.get('n') or ''} {words.result(attempt)}, {attempt['begun_at']} to {attempt['ended_at'] or 'now'}"
+        about = f"{attempt.get('n') or ''} {words.result(attempt)}, {attempt['begun_at']}"
+        about += f" to {attempt['ended_at'] or 'now'}"
         kind = _CLASS.get(attempt["outcome"], "cancelled")
         parts.append(f'<rect class="{kind}" x="{begin:.1f}" y="{y + 4}" width="{max(2.0, end - begin):.1f}" height="14"'
                      f' rx="2"><title>{_safe(about.strip())}</title></rect>')  # fmt: skip
