@@ -15,7 +15,7 @@ from ..model.errors import invalid
 from ..model.limits import RUN_LEASE_S, TASKS_LISTED_MAX, WHY_MAX
 from ..model.work import check_word
 from ..store.base import Store
-from . import leases, policy_rows, runs, task_changes, task_rows, task_runs, task_views, tasks, values
+from . import leases, policy_rows, runs, task_changes, task_checks, task_rows, task_runs, task_views, tasks, values
 from .task_rows import Asked
 
 Json = dict[str, Any]
@@ -157,7 +157,7 @@ class TaskCalls:
     ) -> Json:  # fmt: skip
         """What the verification said, kept with the attempt."""
         key, asked = await self._task(task, project, cwd), self._asked(by, request, None)
-        found = tasks.check_results(results)
+        found = task_checks.check_results(results)
         return await self.store.write(lambda: tasks.verified(key, run, epoch, found, asked))
 
     async def task_done(
@@ -167,7 +167,7 @@ class TaskCalls:
     ) -> Json:  # fmt: skip
         """Accepted, only where the verification of the contract in force passed: as given here, or as recorded."""
         key, asked = await self._task(task, project, cwd), self._asked(by, request, why)
-        found = None if results is None else tasks.check_results(results)
+        found = None if results is None else task_checks.check_results(results)
         text = values.encode(outcome, "the outcome")
         return await self.store.write(lambda: tasks.done(key, run, epoch, found, text, asked))
 
