@@ -190,6 +190,16 @@ class AsyncBriefs(AsyncExecs):
         )
         return found
 
+    async def prune(self, older_than: float) -> Json:
+        """Forget ended work that is older than so many seconds: never what is unfinished or in doubt."""
+        total: Json = {}
+        while True:
+            done = await self.call("work_prune", older_than_s=older_than)
+            more = done.pop("more")
+            total = {name: total.get(name, 0) + n for name, n in done.items()}
+            if not more:
+                return total
+
     async def _enrich(self, facts: Json) -> None:
         """What the kernel says of the claims, of the sessions that were used, and of who waits for an answer."""
         facts["claims"] = [
