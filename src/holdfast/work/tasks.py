@@ -249,6 +249,8 @@ def may_finish(key: str, run: str | None, epoch: int | None, asked: Asked) -> Tr
 
 
 def _finishable(at: Turn, run: str | None, epoch: int | None, asked: Asked) -> Transaction[None]:
+    if epoch is not None or run is not None:
+        may_write(at, run, epoch, asked)  # a worker is told that it is fenced, whatever became of the task
     words.after("done", at.task.status, at.task.id)
     may_write(at, run, epoch, asked)
     yield from task_rows.in_the_way(at.task, at.project)
