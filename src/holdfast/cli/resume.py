@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    brief = Host().work.resume(args.target, project=args.project, max_tokens=args.max_tokens)
+    form = "json" if args.json else "markdown"
+    brief = Host().work.resume(args.target, project=args.project, max_tokens=args.max_tokens, form=form)
     text = brief.pop("text")
     if args.json:
         output.print_json(brief)

@@ -155,11 +155,13 @@ class Briefs(Execs):
     # -- the brief ---------------------------------------------------------------------------------------------------
 
     def resume(
-        self, target: str | None = None, *, project: str | None = None, max_tokens: int = BRIEF_TOKENS
-    ) -> Json:
+        self, target: str | None = None, *, project: str | None = None, max_tokens: int = BRIEF_TOKENS,
+        form: str = "markdown",
+    ) -> Json:  # fmt: skip
         """What a stranger needs to go on with a task or a run, or, without one, with the current project.
 
-        `text` is the brief as Markdown; the rest is the same as data, with `next_action` to follow.
+        `text` is the brief as Markdown; the rest is the same as data, with `next_action` to follow. The one that `form`
+        names, `markdown` or `json`, keeps to the budget.
         """
         from ..work import brief, brief_next
 
@@ -178,7 +180,7 @@ class Briefs(Execs):
             facts["next_action"] = brief_next.decide(focus)
         else:
             facts["next_action"] = brief_next.nothing(facts)
-        return brief.build(facts, max_tokens)
+        return brief.build(facts, max_tokens, form)
 
     def report(
         self, *, task: str | None = None, project: str | None = None, since: float | None = None,

@@ -191,9 +191,12 @@ def of_project(name: str) -> Transaction[Json]:
         " AND retry_at <= ?", (name, project.active_phase or "", project.now),
     )  # fmt: skip
     facts["totals"]["ready"] = int(total[0][0])
+    rows = yield Query(
+        "SELECT id, report FROM task WHERE project = ? AND status = 'blocked' ORDER BY n LIMIT ?", (name, BRIEF_LISTED)
+    )
+    reports = {id: values.decode(report) or {} for id, report in rows}
     for task in facts["blocked"]:
-        rows = yield Query("SELECT report FROM task WHERE key = ?", (f"{name}/{task['id']}",))
-        report = values.decode(rows[0][0]) or {}
+        report = reports.get(task["id"], {})
         task["why"] = report.get("question") or report.get("why")
     facts["focus"] = _focus(facts, name)
     return facts

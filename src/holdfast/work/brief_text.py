@@ -69,6 +69,9 @@ def command(words: list[str]) -> str:
 # -- the document ------------------------------------------------------------------------------------------------------
 
 
+LEFT_OUT = "\nLeft out:\n"
+
+
 def heading(title: str) -> str:
     return f"\n## {title}\n"
 
@@ -125,7 +128,7 @@ def markdown(doc: Json, sections: list[Section]) -> str:
     for name, items in doc["sections"].items():
         text += heading(titles[name]) + "".join(item.pop("_text") for item in items)
     if doc["omitted"] and not doc["over_budget"]:
-        text += "\nLeft out:\n" + "".join(map(omission, doc["omitted"]))
+        text += LEFT_OUT + "".join(map(omission, doc["omitted"]))
     return text + _next(doc["next_action"])
 
 
