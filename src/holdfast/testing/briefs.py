@@ -98,6 +98,9 @@ class BriefsSuite:
             assert whole["focus"]["task"]["id"] == "2"
             assert whole["counts"] == {"active": 1, "done": 1, "pending": 2}
             assert (await work.brief_facts(target=run))["of"] == "run"
+            await work.task_fail(task="demo/2", why="given up")
+            left = (await work.brief_facts(target="2", project="demo"))["in_doubt"]
+            assert [(s["key"], s["run_state"]) for s in left] == [("pay", "failed")]
             document = brief.build(facts | {"sessions": []}, 4000)
             assert document["next_action"]["kind"] == "settle_step"
             with refused("not_found"):

@@ -17,6 +17,9 @@ def decide(facts: Json) -> Json:
     """In this order: what is in doubt, what no longer holds, what waits for a person, what is left to do, what proves
     it. A task or a run that is finished says so."""
     task, run = facts.get("task"), facts.get("run")
+    # What an ended attempt left can no longer be settled; the brief says that it is there.
+    unsettled = {k: [s for s in facts[k] if s.get("run_state", "active") == "active"] for k in ("in_doubt", "open")}
+    facts = {**facts, **unsettled}
     if task is not None and task["status"] not in ("active", "paused"):
         found = _idle_task(facts, task)
         if found is not None:

@@ -131,21 +131,25 @@ def _run_events(run: str) -> Transaction[list[Json]]:
 
 
 def _steps(facts: Json, where: str, *args: str) -> Transaction[None]:
-    """What is open and what is in doubt, oldest first, with their number; and the latest that failed."""
+    """What is open and what is in doubt, oldest first, with their number; and what failed.
+
+    Also of attempts that have ended: nobody can settle that any more, and whoever does it again must know.
+    """
     names = ", ".join(f"s.{f}" for f in Step._fields)
     of = f" FROM step s JOIN run r ON r.id = s.run JOIN attempt a ON a.id = r.attempt WHERE {where}"
     now = yield from queries.now()
     for state in ("in_doubt", "open"):
         rows = yield Query(
-            f"SELECT {names}{of} AND r.state = 'active' AND {_UNFINISHED} AND s.state = ?"
-            " ORDER BY s.begun_at, s.key LIMIT ?",
+            f"SELECT {names}, r.state{of} AND {_UNFINISHED} AND s.state = ?"
+            " ORDER BY CASE WHEN r.state = 'active' THEN 0 ELSE 1 END, s.begun_at, s.key LIMIT ?",
             (*args, state, BRIEF_LISTED + 1),
         )
-        facts[state] = [steps.report(Step(*row), now) for row in rows[:BRIEF_LISTED]]
+        told = [{**steps.report(Step(*row[:-1]), now), "run_state": row[-1]} for row in rows[:BRIEF_LISTED]]
+        facts[state] = told
         total = len(rows)
         if total > BRIEF_LISTED:
             counted = yield Query(
-                f"SELECT COUNT(*){of} AND r.state = 'active' AND {_UNFINISHED} AND s.state = ?", (*args, state)
+                f"SELECT COUNT(*){of} AND {_UNFINISHED} AND s.state = ?", (*args, state)
             )
             total = int(counted[0][0])
         facts["totals"][state] = total
@@ -177,7 +181,7 @@ def of_project(name: str) -> Transaction[Json]:
     counts = {str(status): int(n) for status, n in rows}
     facts["counts"] = {"phase " + project.active_phase: 1} if project.active_phase and not counts else counts
     prefix = name + "/"
-    yield from _steps(facts, "substr(a.task, 1, LENGTH(?)) = ?", prefix, prefix)
+    yield from _steps(facts, "r.state = 'active' AND substr(a.task, 1, LENGTH(?)) = ?", prefix, prefix)
     doubts = {step["run"] for step in facts["in_doubt"]}
     for listed, statuses in (("active", ["active"]), ("blocked", ["blocked", "failed", "paused"])):
         for status in statuses:

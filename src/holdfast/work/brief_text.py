@@ -190,8 +190,11 @@ def _doubt(step: Json) -> Item:
     text += f", arguments {line(step['args'])}" if step.get("args") not in (None, []) else ""
     text += f"; error: {line(step['error'])}" if step.get("error") else ""
     text += f"; {step['owner']} is to settle it" if step.get("owner") else ""
+    if step.get("run_state", "active") != "active":
+        data["run_state"] = step["run_state"]
+        text += f"; its attempt has ended as {step['run_state']}: look before it is done again"
     short = f"- `{line(step['key'], _SHORT)}` ({step['effect']})\n"
-    return _item(data, text + "\n", short, ("run", "key", "effect"))
+    return _item(data, text + "\n", short, ("run", "key", "effect", "run_state"))
 
 
 def _claim(claim: Json) -> Item:
