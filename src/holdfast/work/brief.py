@@ -81,7 +81,8 @@ def _frame(facts: Json, max_tokens: int) -> Json:
     task, run, project = facts.get("task"), facts.get("run"), facts.get("project")
     return {
         "brief": 1, "of": facts["of"], "project": project["name"] if project else None,
-        "task": task and {k: brief_text.clean(task[k]) for k in ("id", "key", "title", "status", "phase")},
+        "phase": task["phase"] if task else (project or {}).get("phase"),
+        "task": task and {k: brief_text.clean(task[k]) for k in ("id", "key", "title", "status")},
         "run": run["run"] if run else None, "run_state": run["state"] if run else None,
         "goal": brief_text.clean(facts["goal"]) if facts["goal"] else None,
         "constraints": [brief_text.clean(c) for c in facts["constraints"]],

@@ -176,10 +176,11 @@ def of_project(name: str) -> Transaction[Json]:
     """What is under way, blocked and ready; `focus` is the task whose turn it is."""
     project = yield from task_rows.project(name)
     facts = blank("project")
-    facts |= {"observed_at": _time(project.now), "project": {"name": name, "root": project.root}}
+    about = {"name": name, "root": project.root, "phase": project.active_phase}
+    facts |= {"observed_at": _time(project.now), "project": about}
     rows = yield Query("SELECT status, COUNT(*) FROM task WHERE project = ? GROUP BY status", (name,))
     counts = {str(status): int(n) for status, n in rows}
-    facts["counts"] = {"phase " + project.active_phase: 1} if project.active_phase and not counts else counts
+    facts["counts"] = counts
     prefix = name + "/"
     yield from _steps(facts, "r.state = 'active' AND substr(a.task, 1, LENGTH(?)) = ?", prefix, prefix)
     doubts = {step["run"] for step in facts["in_doubt"]}

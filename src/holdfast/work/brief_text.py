@@ -86,15 +86,20 @@ def frame(doc: Json) -> str:
 
 
 def _top(doc: Json) -> str:
-    if doc["task"]:
-        task = doc["task"]
-        title = f"# Task {task['key']}: {line(task['title'])}\n{task['status']}, phase {task['phase']}"
-        title += f", run {doc['run']} ({doc['run_state']})" if doc["run"] else ""
+    task, of_run = doc["task"], f"run {doc['run']} ({doc['run_state']})" if doc["run"] else ""
+    if doc["of"] == "task":
+        title = f"# Task {task['key']}: {line(task['title'])}\n{task['status']}, phase {doc['phase']}"
+        title += f", {of_run}" if of_run else ""
     elif doc["of"] == "run":
         title = f"# Run {doc['run']}\n{doc['run_state']}"
     else:
         title = f"# Project {doc['project']}" if doc["project"] else "# Work"
-        title += "\n" + (", ".join(f"{n} {what}" for what, n in doc["counts"].items()) or "nothing yet")
+        title += "\n" + (", ".join(f"{n} {what}" for what, n in sorted(doc["counts"].items())) or "nothing yet")
+        title += f"; phase {doc['phase']}" if doc["phase"] else ""
+        if task:
+            title += f"\nNext is task {task['key']}: {line(task['title'])} ({task['status']})"
+        elif of_run:
+            title += f"\nNext is {of_run}"
     return f"{title}; observed {doc['observed_at']}\n"
 
 

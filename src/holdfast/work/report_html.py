@@ -25,8 +25,9 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
   max-width: 62rem; padding: 0 1rem; }
 h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
+th, td { text-align: left; padding: .3rem 1rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: anywhere; }
+th, [class^=s-] { white-space: nowrap; } td:first-child { min-width: 5rem; }
 th { color: var(--dim); font-weight: 500; } .dim { color: var(--dim); }
 .s-done { color: var(--done); } .s-failed, .s-blocked { color: var(--failed); } .s-active { color: var(--open); }
 svg { width: 100%; height: auto; display: block; } svg text { font-size: 12px; fill: var(--ink); }
