@@ -84,8 +84,9 @@ class TaskCalls:
         """A new version of the contract, other dependencies, another phase; what is not given stays."""
         key = await self._task(task, project, cwd)
         given: Any = {} if contract is None else contract
-        if isinstance(given, dict) and "verification" in given:
-            body, _ = contracts.check({**given, "title": title or given.get("title") or "task"})
+        before = (await self.store.read(lambda: task_views.contract(key, None)))["contract"]
+        body, _ = contracts.check(given, title=title, before=before)
+        if body["verification"] != before["verification"]:
             await self._possible(words.split(key)[0] or "", body)
         asked, needs = self._asked(by, request, why), None if after is None else _names(after)
         return await self.store.write(lambda: task_changes.edit(key, given, title, needs, phase, asked))

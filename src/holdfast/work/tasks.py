@@ -156,13 +156,21 @@ def next_task(
     )
     for (key,) in [*left, *ready]:
         now = yield from turn(key, asked)
-        if backends is not None and now.task.backend is not None and now.task.backend not in backends:
+        if backends is not None and not (yield from _can_do(now, backends)):
             continue
         if now.held is not None and steps.alive(now.held):
             continue  # renewed in this moment
         status = words.after("start", now.task.status, now.task.id)
         return (yield from begin(now, wanted, None, status, asked))
     return (yield from _nothing(at))
+
+
+def _can_do(at: Turn, backends: list[str]) -> Transaction[bool]:
+    """Whether one of these backends may do a task; where neither contract nor policy name any, all may."""
+    contract = yield from task_rows.contract(at.task.key, at.task.contract)
+    policy = yield from task_rows.policy(at.task.project, at.project.policy)
+    order = policies.backends(contract, policy, at.task.phase, at.task.id)
+    return not order or not set(order).isdisjoint(backends)
 
 
 _TRIED_MAX = 32  # candidates of one look; what other backends are to do is skipped
