@@ -135,7 +135,8 @@ def _add(rows: dict[str, list[tuple[Any, ...]]], n: int, status: str) -> None:
     report = json.dumps({"why": "the tests fail", "by": "bench"}) if status == "blocked" else None
     phase = "plan" if status == "done" else "build"
     rows["task"].append((
-        key, _PROJECT, str(n + 1), n + 1, f"Task number {n + 1} of a large project", phase, status, 1, 0, 1, 0, 0, attempt, run, "codex", "bench" if status == "active" else None, report, at, at, ended,
+        key, _PROJECT, str(n + 1), n + 1, f"Task number {n + 1} of a large project", phase, status, 1, 0, 1, 0, 0,
+        attempt, run, "codex", "bench" if status == "active" else None, report, at, at, ended,
     ))  # fmt: skip
     body = {"title": f"Task {n + 1}", "goal": f"the thing number {n + 1} works", "scope": ["**"],
             "constraints": ["no new dependency"], "acceptance": [], "artifacts": [],
@@ -148,6 +149,7 @@ def _add(rows: dict[str, list[tuple[Any, ...]]], n: int, status: str) -> None:
     for k in range(_STEPS):
         state = "in_doubt" if status == "active" and k == _STEPS - 1 and n % 10 == 0 else "done"
         step = f"do:{k}"
-        rows["step"].append((run, step, state, "unsafe", "0" * 64, f"{run}:{k}", 1, 1, f"req_s{n}.{k}", at, at + 1, "1"))
+        about = (run, step, state, "unsafe", "0" * 64, f"{run}:{k}", 1, 1, f"req_s{n}.{k}", at, at + 1, "1")
+        rows["step"].append(about)
         kind = "decision" if k == 0 else "observation"
         rows["log"].append((run, k + 1, kind, at, "bench", 1, step, json.dumps({"text": f"did {k}"})))

@@ -47,6 +47,8 @@ def _work(args: argparse.Namespace) -> int:
     elif not (done["runs"] or done["projects"]):
         output.note("nothing to remove")
     else:
-        runs, projects = f"{done['runs']} runs", f"{done['projects']} projects with {done['tasks']} tasks"
-        output.note(f"forgotten: {runs} with {done['steps']} steps, {projects}; {output.size(done['bytes'])} of artifacts")
+        output.note(
+            f"forgotten: {done['runs']} runs with {done['steps']} steps, {done['projects']} projects with"
+            f" {done['tasks']} tasks, and {output.size(done['bytes'])} of artifacts"
+        )
     return 0

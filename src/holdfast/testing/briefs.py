@@ -77,7 +77,8 @@ class BriefsSuite:
         async with working(store_url) as work:
             await project(work)
             run = (await work.task_show(task="demo/2"))["run_id"]
-            await work.checkpoint_save(run=run, state={"plan": [{"key": "a"}, {"key": "b"}], "constraints": ["be quick"]})
+            state = {"plan": [{"key": "a"}, {"key": "b"}], "constraints": ["be quick"]}
+            await work.checkpoint_save(run=run, state=state)
             await work.step_begin(run=run, key="a")
             await work.step_end(run=run, key="a")
             await work.step_begin(run=run, key="pay")

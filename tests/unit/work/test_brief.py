@@ -25,7 +25,7 @@ def step(key: str = "pay:1", **facts: Any) -> Json:
 
 
 def run(**facts: Any) -> Json:
-    about = {"run": "run_1", "task": None, "state": "active", "leased": False, "worker": None, "lease_until": None,
+    about: Json = {"run": "run_1", "task": None, "state": "active", "leased": False, "worker": None, "lease_until": None,
              "job": None, "waits_for": None, "items": None, "sessions": [],
              "steps": {"done": 0, "open": 0, "failed": 0, "in_doubt": 0}}  # fmt: skip
     return {**about, **facts}
