@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json(made)
         return 0
-    if args.kernel and not interactive and not args.detach:  # it never ends by itself, and its input is code: there is nothing to stream
+    if args.kernel and not interactive and not args.detach:  # it ends by no input: there is nothing to pass through
         output.note(f"hold: run code in it with hold exec {made['name']} 'CODE'")
         args.detach = True
     if args.detach:

@@ -156,7 +156,7 @@ class AsyncHost:
     ) -> AsyncSession:  # fmt: skip
         """Start a session (by default the user's shell) with this process's environment, plus `env`.
 
-        With `kernel`, the name of a kernelspec, it holds a Jupyter kernel, and `exec` runs code in it (docs/kernels.md).
+        With `kernel`, a kernelspec's name, it holds a Jupyter kernel, and `exec` runs code in that (docs/kernels.md).
 
         With `isolate` it sees the system, its own folder, and what `read` and `write` name (docs/isolation.md).
         """

@@ -19,6 +19,7 @@ from .session import Session
 Json = dict[str, Any]
 
 _FIND = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recorder", "find.py")
+_PYTHON = (sys.executable, "-E", "-P")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 # What says where kernelspecs are. No more of the caller's environment: this runs before anybody approved anything.
 _WHERE = re.compile(r"JUPYTER_(PATH|DATA_DIR|PREFER_ENV_PATH|PLATFORM_DIRS)|XDG_DATA_HOME|HOME|PATH|LANG|LC_ALL")
@@ -53,7 +54,7 @@ async def resolved(request: Json) -> Json:
 
 async def _find(name: str, env: dict[str, str]) -> Json:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-E", "-P", _FIND, name, env=env, cwd="/", stdin=asyncio.subprocess.DEVNULL,
+        *_PYTHON, _FIND, name, env=env, cwd="/", stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:

@@ -1,4 +1,4 @@
-"""Which command a kernelspec stands for: `python -E -P find.py SPEC` prints it as JSON. Run by the host, never imported.
+"""Which command a kernelspec stands for: `python -E -P find.py SPEC` prints it as JSON. Run, never imported.
 
 A process of its own, because it looks where the caller's environment says, and the daemon need not load Jupyter's code.
 """

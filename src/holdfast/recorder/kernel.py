@@ -27,8 +27,7 @@ class Kernel:
     """One process and the four sockets to it. It dies with us: without its recorder nobody could tell what it did."""
 
     def __init__(self, argv: list[str], connection_file: str, made: Json, interrupt_mode: str) -> None:
-        words = [connection_file if word == "{connection_file}" else
-                 word.replace("{connection_file}", connection_file) for word in argv]  # fmt: skip
+        words = [word.replace("{connection_file}", connection_file) for word in argv]
         ours = os.getpid()
 
         def die_with_us() -> None:
@@ -36,8 +35,8 @@ class Kernel:
             if os.getppid() != ours:
                 os._exit(1)
 
-        # A session of its own: the terminal is ours, and Ctrl-C there reaches the kernel once, through us. Its handle is
-        # 1 because ipykernel would else wake up every second to look for its parent.
+        # A session of its own: the terminal is ours, and Ctrl-C there reaches the kernel once, through us. The
+        # parent is said to be 1, because ipykernel would else wake up every second to look for it.
         self._process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, start_new_session=True, env={**os.environ, "JPY_PARENT_PID": "1"},
             preexec_fn=die_with_us,  # noqa: PLW1509  (there is no other thread yet)

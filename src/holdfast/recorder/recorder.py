@@ -46,6 +46,7 @@ class Cell:
         self.idle = False
         self.count: int | None = None
         self.heard_at = 0.0
+        self.begun = self.unwanted = False  # the kernel has it; it is to be interrupted as soon as that is so
 
     @property
     def over(self) -> bool:
@@ -62,7 +63,7 @@ class Recorder:
         made = place.connection(folder.path, about["spec"], about["language"])
         place.write(folder.connection_file, made)
         self._said: Json = {}
-        self._phase, self._asked, self._typed = "starting", None, ""
+        self._phase, self._asked, self._typed = "starting", "", ""
         self._cell: Cell | None = None
         self._jobs: list[Json] = []
         self._input: Message | None = None
@@ -140,6 +141,8 @@ class Recorder:
             number = self._signals.pop(0)
             if number != signal.SIGINT:
                 self._kernel.signal(number)
+            elif self._cell is not None and not self._cell.begun:
+                self._cell.unwanted = True  # between two cells a kernel hears no interrupt
             elif self._phase == "busy" or self._others:
                 self._kernel.interrupt()
             elif self._phase == "idle":
@@ -218,7 +221,7 @@ class Recorder:
                 self._terminal.prompt(self._count)
 
     def _finish(self, cell: Cell, code: int | None) -> None:
-        """The record first, the mark that says so last. Without a code (the kernel died) the session's own end tells."""
+        """The record first, the mark that says so last. Without a code the kernel died, and the session's end tells."""
         self._cell, self._input = None, None
         self._terminal.silent(False)
         if cell.job is None:
@@ -263,8 +266,10 @@ class Recorder:
             case "execute_input":
                 self._count = int(message.content.get("execution_count") or self._count) + 1
                 if mine and self._cell is not None:
-                    self._cell.count = message.content.get("execution_count")
-                elif not mine:
+                    self._cell.count, self._cell.begun = message.content.get("execution_count"), True
+                    if self._cell.unwanted:
+                        self._kernel.interrupt()
+                else:
                     self._terminal.cell(self._count - 1, str(message.content.get("code") or ""))
             case _:
                 self._put_out(message, self._cell.outputs if mine and self._cell is not None else Outputs())

@@ -25,14 +25,15 @@ from .marks import mark
 from .results import Results
 
 Json = dict[str, Any]
+Observe = Callable[[Session, bool], Awaitable[tuple[Json, Activity]]]
 
 CELL = ".cell"
 _NOTHING: Json = {"outputs": [], "error": None, "execution_count": None, "outputs_omitted": None}
 
 
 def wrap(command: Command, source: bytes) -> Wrapped:
-    """What the recorder reads, and the line that tells it to: C-u drops what somebody left on the line, and C-d hands the
-    line over without a newline that would be echoed."""
+    """What the recorder reads, and the line that tells it to: C-u drops what somebody left on the line, and C-d hands
+    it over without a newline that would be echoed."""
     try:
         code = source.decode()
     except UnicodeDecodeError:
@@ -76,23 +77,32 @@ def forget(folder: str, results: Results) -> None:
                     os.unlink(os.path.join(folder, name))
 
 
-async def idle(session: Session, observe: Callable[[Session, bool], Awaitable[tuple[Json, Activity]]]) -> Json:
-    """Until the kernel waits for its next cell; what a shell's prompt is to a command."""
+async def idle(session: Session, observe: Observe, deadline: float | None) -> Json:
+    """Until the kernel waits for its next cell; what a shell's prompt is to a command. A free one is always found."""
     began, delay = time.monotonic(), SAMPLE_FIRST_S
     while session.link is not None and session.exit is None:
         sample, activity = await observe(session, True)
         if activity.kind == "at_prompt":
             return {"shell": "kernel", "pid": sample["pid"], "seen": None, "typed": 0, "touched": False}
-        if activity.evidence == STARTING and time.monotonic() - began > limits.KERNEL_START_S:
+        now = time.monotonic()
+        if activity.evidence == STARTING and now - began > limits.KERNEL_START_S:
             raise HoldfastError(
                 "busy", f"the kernel of {session.name} does not answer", f"hold logs {session.name} shows what it said"
             )
+        if deadline is not None and now > deadline:
+            raise not_begun(session)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay):
                 await session.link.grown(sample["output"]["end"])
         delay = min(delay * 2, SAMPLE_MAX_S)
     raise HoldfastError(
         "conflict", f"the kernel of {session.name} has ended", f"hold restart {session.name} starts an empty one"
+    )
+
+
+def not_begun(session: Session) -> HoldfastError:
+    return HoldfastError(
+        "busy", f"{session.name} was busy all that time; this has not begun", "a longer timeout waits its turn"
     )
 
 
@@ -103,8 +113,8 @@ class Turns:
         self._lines: dict[str, tuple[asyncio.Lock, list[None]]] = {}
 
     @contextlib.asynccontextmanager
-    async def turn(self, session: Session, timeout: float | None) -> AsyncIterator[asyncio.Timeout]:
-        """Inside, it is the caller's turn; the time to wait for it, and in it, is the caller's own."""
+    async def turn(self, session: Session, deadline: float | None) -> AsyncIterator[None]:
+        """Inside, it is the caller's turn."""
         lock, waiting = self._lines.setdefault(session.id, (asyncio.Lock(), []))
         if len(waiting) >= limits.CELLS_WAITING_MAX:
             raise HoldfastError(
@@ -112,13 +122,20 @@ class Turns:
             )
         waiting.append(None)
         try:
-            async with asyncio.timeout(timeout) as limit, lock:
-                yield limit
-        except TimeoutError:
-            raise HoldfastError(
-                "busy", f"{session.name} was busy all that time; this has not begun", "a longer --timeout waits its turn"
-            ) from None
+            await in_time(lock.acquire(), session, deadline)
+            try:
+                yield
+            finally:
+                lock.release()
         finally:
             waiting.pop()
             if not waiting:
                 self._lines.pop(session.id, None)
+
+
+async def in_time(work: Awaitable[object], session: Session, deadline: float | None) -> None:
+    try:
+        async with asyncio.timeout(None if deadline is None else max(0.0, deadline - time.monotonic())):
+            await work
+    except TimeoutError:
+        raise not_begun(session) from None

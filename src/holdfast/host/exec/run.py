@@ -34,7 +34,7 @@ _FREE_S = 0.5  # a command that is just ending gets this long to give the prompt
 _PROMPT_SEEN = 2  # samples in a row that must find the prompt before an end without marks is believed
 _ANSWER_S = 1.0  # who asks again for a blocked command has usually answered it: it gets this long to go on
 _LOST_LINE_S = 5.0  # the typed line has this long to show its begin mark
-_TURN_S = 2.0  # a caller who does not want to wait still gets a kernel that is free
+_TURN_S = 2.0  # a kernel gets this long to be free after its last cell, also for a caller who does not want to wait
 _BLOCKED = ("waiting_for_input", "waiting_for_secret", "full_screen")
 
 
@@ -95,14 +95,15 @@ class Execs:
         why: str | None, timeout: float | None,
     ) -> Command:  # fmt: skip
         """In a kernel executions queue: this one begins when those before it have ended and the kernel is idle."""
-        async with self._turns.turn(session, None if timeout is None else max(timeout, _TURN_S)) as limit:
+        deadline = None if timeout is None else time.monotonic() + max(timeout, _TURN_S)
+        async with self._turns.turn(session, deadline):
             self._unfinished(session)  # those that another daemon began go on under this one
-            while before := [c for c in self._running.values() if c.session is session and c.task is not None]:
-                with before[0].watched():
-                    await asyncio.wait([before[0].task])  # type: ignore[list-item]
+            while before := next((c for c in self._running.values() if c.session is session and c.task), None):
+                assert before.task is not None
+                with before.watched():
+                    await cells.in_time(asyncio.wait([before.task]), session, deadline)
             with self._reserved(session, exec_id):
-                prompt = await cells.idle(session, self._observe)
-                limit.reschedule(None)
+                prompt = await cells.idle(session, self._observe, deadline)
                 command = self._prepare(session, prompt, source, actor, exec_id)
                 await asyncio.shield(self._give(command, actor, None, why, typed))
                 return command

@@ -67,7 +67,7 @@ class Commands(Approving):
         return self.execs.outcome(session, str(request.get("exec_id") or ""), str(request.get("since") or ""))
 
     def _with_output(self, session: Session, result: Json) -> Json:
-        """Small output comes along; large output is read by offset, past this process. A cell's outputs come as data."""
+        """Small output comes along; large output is read by offset, past this process. Cells have data too."""
         if session.kind == "kernel":
             result.update(cells.kept(session, result["exec_id"], result["state"]))
         if result["start"] is not None and result["end"] - result["start"] <= limits.INLINE_OUTPUT_BYTES:
