@@ -118,6 +118,17 @@ def test_code_that_is_no_text_is_refused_in_one_line(home: HomeForTests, calc: S
     assert (refused.code, refused.err.count("\n")) == (2, 1)
 
 
+def test_a_record_that_cannot_be_written_costs_that_record_and_not_the_heap(home: HomeForTests, calc: Session) -> None:
+    calc.exec("precious = 3", timeout=LONG)
+    folder = home.path / "sessions" / calc.id / "exec"
+    exec_id = "exe_" + os.urandom(8).hex()
+    (folder / f"{exec_id}.cell").mkdir()  # where its outputs should go, as a full disk would have it
+    done = home.host.call("exec", session="calc", words=["precious"], exec_id=exec_id, timeout=LONG)
+    assert (done["state"], done["exit_code"], done["outputs"]) == ("exited", 0, [])
+    (folder / f"{exec_id}.cell").rmdir()
+    assert calc.exec("precious", timeout=LONG).outputs[0]["data"]["text/plain"] == "3"
+
+
 # -- what it is doing
 
 

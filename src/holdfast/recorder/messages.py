@@ -56,6 +56,8 @@ class Codec:
             if len(parts) != 4 or not hmac.compare_digest(signature, self._signature(parts)):
                 return None
             header, parent, _, content = (json.loads(part) for part in parts)
+            if not isinstance(content, dict) or not isinstance(parent or {}, dict):
+                return None
             return Message(str(header["msg_type"]), header, parent or {}, content)
         except (ValueError, KeyError, IndexError, TypeError):
             return None

@@ -12,8 +12,10 @@ import os
 import re
 import resource
 import signal
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import zmq
@@ -90,9 +92,17 @@ class Recorder:
             "state": state, "prompt": prompt, "pid": self._kernel.pid, "execution_count": self._count - 1,
             "generation": self._generation,
         }  # fmt: skip
-        if facts != self._said:
+        if facts != self._said and self._written(write_json, self._folder.kernel_state, facts, durable=False):
             self._said = facts
-            write_json(self._folder.kernel_state, facts, durable=False)
+
+    def _written(self, write: Callable[..., object], *args: Any, **options: Any) -> bool:
+        """A disk that is full costs what was to be written, and never the kernel's memory."""
+        try:
+            write(*args, **options)
+        except OSError as e:
+            self._terminal.line(f"hold: not recorded: {e}")
+            return False
+        return True
 
     # -- the loop
 
@@ -230,14 +240,16 @@ class Recorder:
             "exec_id": cell.job["exec_id"], "generation": self._generation, "outputs": cell.outputs.items,
             "error": cell.outputs.error, "execution_count": cell.count, "outputs_omitted": cell.outputs.omitted,
         }  # fmt: skip
-        write_json(cell.job["cell"], kept, durable=False)
-        if code is None:
-            return
-        token = cell.job["token"]
-        with open(cell.job["record"], "ab") as record:
-            head = f"holdfast-exec 1 {token} {code} {os.getpid()}\n".encode()
-            record.write(head + os.fsencode(self._cwd()) + f"\nend {token}\n".encode())
-        self._terminal.mark(cell.job["end"].encode())
+        self._written(write_json, cell.job["cell"], kept, durable=False)
+        if code is not None:
+            self._written(self._write_record, cell.job, code)
+            self._terminal.mark(cell.job["end"].encode())
+
+    def _write_record(self, job: Json, code: int) -> None:
+        """As a shell writes it (host/exec/record.py)."""
+        with open(job["record"], "ab") as record:
+            head = f"holdfast-exec 1 {job['token']} {code} {os.getpid()}\n".encode()
+            record.write(head + os.fsencode(self._cwd()) + f"\nend {job['token']}\n".encode())
 
     def _cwd(self) -> str:
         try:
@@ -358,9 +370,10 @@ def main() -> NoReturn:
     if not home or not session or manifest is None or "kernel" not in manifest or not os.isatty(0):
         sys.exit("hold: the recorder is started by a kernel session: hold run --kernel python3")
     try:
-        code = Recorder(folder, manifest).run()
-    except OSError as e:
+        recorder = Recorder(folder, manifest)
+    except (OSError, subprocess.SubprocessError) as e:
         sys.exit(f"hold: the kernel could not be started: {e}")
+    code = recorder.run()
     if code < 0:  # as it ended, so do we: whoever looks at the session sees the kernel's own signal
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
