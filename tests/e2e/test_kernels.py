@@ -138,20 +138,37 @@ def test_activity_is_what_the_kernel_says(calc: Session, tmp_path: Path) -> None
     go = tmp_path / "go"
     running = calc.exec(UNTIL_THERE.format(str(go)), timeout=0.1)
     assert running.state == "running"
-    busy = calc.status().activity
-    assert (busy.kind, busy.evidence) == ("running", "kernel busy")
+    busy = until(lambda: (a := calc.status().activity).kind == "running" and a, LONG)
+    assert (busy.confidence, busy.evidence) == ("certain", "kernel busy")
     go.touch()
     assert calc.wait(done=running.exec_id, timeout=LONG).event == "done"
     assert calc.exec_result(running.exec_id).exit_code == 0
 
 
 def test_what_runs_too_long_goes_on_and_an_interrupt_ends_it(home: HomeForTests, calc: Session) -> None:
-    running = home("exec", "calc", "--timeout", "0.5", "--json", "--", "kept = 5\nwhile True: pass")
+    running = home("exec", "calc", "--timeout", "0.5", "--json", "--", "kept = 5\nprint('be' + 'gun')\nwhile True: pass")
     assert (running.code, running.json["state"]) == (124, "running")
-    assert home("kill", "calc", "-s", "INT").code == 0  # it is not lost, however early it comes
+    assert calc.wait(text="begun\r", timeout=LONG).event == "text"
+    assert home("kill", "calc", "-s", "INT").code == 0
     ended = home("exec-result", "calc", running.json["exec_id"], "--wait", "--json", timeout=LONG).json
     assert (ended["state"], ended["exit_code"], ended["error"]["ename"]) == ("exited", 1, "KeyboardInterrupt")
     assert calc.exec("kept", timeout=LONG).output == "5\n"
+
+
+def test_an_interrupt_that_comes_before_the_kernel_has_begun_is_not_lost(home: HomeForTests, calc: Session) -> None:
+    about = calc.status().kernel
+    assert about is not None
+    os.kill(about["pid"], signal.SIGSTOP)
+    try:
+        running = calc.exec("while True: pass", timeout=0.1)
+        until(lambda: calc.status().activity.evidence == "kernel busy", LONG)
+        assert home("kill", "calc", "-s", "INT").code == 0
+        assert calc.exec_result(running.exec_id).state == "running"
+    finally:
+        os.kill(about["pid"], signal.SIGCONT)
+    ended = calc.exec_result(running.exec_id, wait=True, timeout=LONG)
+    assert ended.error is not None
+    assert ended.error["ename"] == "KeyboardInterrupt"
 
 
 def test_a_question_is_seen_and_answered(home: HomeForTests, calc: Session) -> None:
@@ -215,6 +232,29 @@ def test_two_operators_share_the_variables_and_the_journal_knows_both(hold: Home
     assert (ran[1][0], ran[0][2], ran[1][2]) == ("helper", "mine", "theirs")
     assert ran[0][0] != "helper"
     theirs.host.close()
+
+
+def test_who_comes_while_anothers_cell_runs_waits_for_it(hold: HomeForTests, tmp_path: Path) -> None:
+    calc, go = kernel(hold), tmp_path / "go"
+    enrol(hold, "helper", verbs=["view", "exec", "type"])
+    running = calc.exec("shared = []\n" + UNTIL_THERE.format(str(go)) + "shared.append(1)", timeout=0.1)
+    assert running.state == "running"
+    with acting_as(hold, "helper") as host, ThreadPoolExecutor(1) as pool:
+        theirs = pool.submit(Session(host, calc.id, "calc").exec, "shared.append(2); shared", timeout=LONG)
+        go.touch()
+        assert theirs.result().output == "[1, 2]\n"
+
+
+def test_a_question_outlives_the_daemon_that_saw_it(hold: HomeForTests) -> None:
+    calc = kernel(hold)
+    asked = calc.exec("name = input('Your name? ')\nname", timeout=LONG)
+    assert asked.state == "waiting_for_input"
+    hold.kill_daemon()
+    again = calc.exec_result(asked.exec_id, wait=True, timeout=LONG)
+    assert (again.state, again.prompt) == ("waiting_for_input", "Your name? ")
+    calc.send("ada", enter=True)
+    assert calc.wait(done=asked.exec_id, timeout=LONG).event == "done"
+    assert calc.exec_result(asked.exec_id).outputs[0]["data"]["text/plain"] == "'ada'"
 
 
 def test_controls_that_a_person_holds_keep_an_agent_out(hold: HomeForTests) -> None:
@@ -364,7 +404,8 @@ def test_any_installed_kernelspec_can_be_held_with_its_environment(hold: HomeFor
     about = calc.status().kernel
     assert about is not None
     assert (about["display_name"], about["language"]) == ("Mine", "other")
-    running = calc.exec("import time\nwhile True: time.sleep(0.1)", timeout=0.1)
+    running = calc.exec("import time\nprint('be' + 'gun')\nwhile True: time.sleep(0.1)", timeout=0.1)
+    assert calc.wait(text="begun\r", timeout=LONG).event == "text"
     assert hold("kill", "calc", "-s", "INT").code == 0  # told by a message, as this kernelspec wants it
     assert calc.exec_result(running.exec_id, wait=True, timeout=LONG).exit_code == 1
 
@@ -381,8 +422,8 @@ def test_a_person_can_type_code_into_it(hold: HomeForTests) -> None:
         terminal.shows("...:", LONG)
         terminal.type(b"    return x + 1\r\r")
         terminal.shows("In [3]:", LONG)
-        terminal.type(b"while True: pass\r\r")
-        until(lambda: hold("status", "calc", "--json").json["activity"]["evidence"] == "kernel busy", LONG)
+        terminal.type(b"exec('print(1000 + 1)\\nwhile True: pass')\r")
+        terminal.shows("1001", LONG)
         terminal.type(b"\x03")
         terminal.shows("KeyboardInterrupt", LONG)
         terminal.shows("In [4]:", LONG)

@@ -20,6 +20,7 @@ Json = dict[str, Any]
 _PR_SET_PDEATHSIG = 1
 # Outputs on their way to us. A kernel drops what a reader does not take, so this is far past what a cell displays.
 _OUTPUTS_QUEUED = 100_000
+_QUIET = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # else Python's debugger warns of its own defaults at every start
 _CLOSING_MS = 100  # for a message that was just sent
 
 
@@ -38,7 +39,7 @@ class Kernel:
         # A session of its own: the terminal is ours, and Ctrl-C there reaches the kernel once, through us. The
         # parent is said to be 1, because ipykernel would else wake up every second to look for it.
         self._process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, start_new_session=True, env={**os.environ, "JPY_PARENT_PID": "1"},
+            words, stdin=subprocess.DEVNULL, start_new_session=True, env={**_QUIET, **os.environ, "JPY_PARENT_PID": "1"},
             preexec_fn=die_with_us,  # noqa: PLW1509  (there is no other thread yet)
         )  # fmt: skip
         self.pid = self._process.pid

@@ -101,8 +101,10 @@ async def idle(session: Session, observe: Observe, deadline: float | None) -> Js
 
 
 def not_begun(session: Session) -> HoldfastError:
+    before = session.busy_exec or ""
+    hint = f"hold wait {session.name} --for done={before}, or " if before.startswith("exe_") else ""
     return HoldfastError(
-        "busy", f"{session.name} was busy all that time; this has not begun", "a longer timeout waits its turn"
+        "busy", f"{session.name} was busy all that time; this has not begun", hint + "a longer timeout waits its turn"
     )
 
 
