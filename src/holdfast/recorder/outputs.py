@@ -86,6 +86,10 @@ class Outputs:
         if self._counted():
             self.items.append({"output_type": "error", **self.error})
 
+    def lost(self, name: str, value: str) -> None:
+        """The cell's end, where the kernel itself did not tell; what it did tell stands."""
+        self.error = self.error or {"ename": name, "evalue": value, "traceback": []}
+
     def _clear_if_asked(self) -> None:
         if self._clear_next:
             self._clear_next = False

@@ -33,7 +33,9 @@ Json = dict[str, Any]
 _CELL = re.compile(rb"holdfast-cell (exe_[0-9a-z]+)\n?\Z")
 _ASK_AGAIN_S = 0.5  # a kernel that starts may miss the first request's broadcast
 _AT_A_TIME = 100  # messages handled before signals and the terminal are looked at again
-_IDLE_LOST_S = 10.0  # a reply without its `idle`: outputs were dropped on the way, and nothing more comes
+# A reply without its `idle`: outputs were dropped on the way. An `idle` without its reply: the interrupt hit the kernel's
+# own code before the cell's. Either way nothing more comes, and both are local: this is long.
+_OTHER_LOST_S = 5.0
 _LAST_WORDS_MS = 300  # what a dead kernel had sent is on its way
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -53,6 +55,11 @@ class Cell:
     @property
     def over(self) -> bool:
         return self.status is not None and self.idle
+
+    @property
+    def half(self) -> bool:
+        """Only one of the two that end it has come."""
+        return (self.status is not None) != self.idle
 
 
 class Recorder:
@@ -144,7 +151,7 @@ class Recorder:
     def _wait_ms(self) -> int | None:
         if self._phase == "starting":
             return int(_ASK_AGAIN_S * 1000)
-        return 1000 if self._cell is not None and self._cell.status is not None else None
+        return 1000 if self._cell is not None and self._cell.half else None
 
     def _handle_signals(self) -> None:
         while self._signals:
@@ -221,7 +228,10 @@ class Recorder:
         cell = self._cell
         if cell is None:
             return
-        if cell.status is not None and not cell.idle and time.monotonic() - cell.heard_at > _IDLE_LOST_S:
+        if cell.half and time.monotonic() - cell.heard_at > _OTHER_LOST_S:
+            if cell.status is None:
+                cell.status = "error"
+                cell.outputs.lost("KeyboardInterrupt", "the kernel gave up this cell without a reply")
             cell.idle = True
         if cell.over:
             self._finish(cell, 0 if cell.status == "ok" else 1)
@@ -353,8 +363,7 @@ class Recorder:
             if cell.status is not None:
                 self._finish(cell, 0 if cell.status == "ok" else 1)
             else:
-                lost = f"the kernel ended ({how}) before this cell did; its memory is gone"
-                cell.outputs.error = {"ename": "KernelEnded", "evalue": lost, "traceback": []}
+                cell.outputs.lost("KernelEnded", f"the kernel ended ({how}) before this cell did; its memory is gone")
                 self._finish(cell, None)
         self._terminal.line(f"The kernel ended: {how}.")
         for path in (self._folder.connection_file, self._folder.kernel_state):
