@@ -2,6 +2,7 @@
 
 hold exec dev -- make test
 hold exec dev 'cd src && ls | wc -l'      one argument is shell source
+hold exec calc 'x + 1'                    in a kernel: code (hold run --kernel python3)
 hold exec dev --step RUN:deploy -- ./deploy.sh      as a step of a durable run: never twice in silence
 """
 
@@ -81,7 +82,11 @@ def show(session: Session, args: argparse.Namespace, result: dict[str, Any], **m
 def document(result: dict[str, Any], raw: bytes, omitted: int) -> dict[str, Any]:
     """The contract's object."""
     keys = ("exec_id", "state", "exit_code", "start", "end", "duration_ms", "cwd", "prompt")
-    return {**{k: result[k] for k in keys}, "output": plain_text(raw), "omitted_bytes": omitted}
+    more = ("outputs", "error", "execution_count", "outputs_omitted")  # of a kernel's cell
+    return {
+        **{k: result[k] for k in keys}, "output": plain_text(raw), "omitted_bytes": omitted,
+        **{k: result[k] for k in more if k in result},
+    }  # fmt: skip
 
 
 def _print(raw: bytes, as_is: bool) -> None:
@@ -112,7 +117,8 @@ def _started(host: Host, args: argparse.Namespace, words: list[str], exec_id: st
     while True:
         try:
             return host.call(  # type: ignore[no-any-return]
-                "exec", session=args.session, words=words, exec_id=exec_id, start_only=True, why=args.why
+                "exec", session=args.session, words=words, exec_id=exec_id, start_only=True, why=args.why,
+                timeout=args.timeout,
             )
         except HoldfastError as e:
             if e.code != "host_gone":

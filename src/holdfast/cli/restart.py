@@ -33,4 +33,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(s: dict[str, Any]) -> None:
     words = f"{s['name']} runs again, generation {s['generation']}, pid {s['pid']}"
+    if s["kind"] == "kernel":
+        words += "; its memory is empty"
     say(words, s["name"], s["id"], s["generation"], s["pid"])

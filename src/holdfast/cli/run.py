@@ -2,6 +2,7 @@
 
 hold run                          your shell
 hold run -n web -d -- npm run dev
+hold run --kernel python3 -n calc  a Jupyter kernel; then: hold exec calc 'x = 1'
 hold run --pipes -- make          stdout and stderr apart, byte for byte
 """
 
@@ -52,8 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.kernel:
-        raise HoldfastError("usage", "--kernel is not there yet", "leave it out")
     command = [*args.cmd, *(args.command_words or [])]
     keys = parse(args.detach_keys)
     limits = parse_limits(args.limit)
@@ -63,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         command or None, name=args.name, cwd=args.cwd, env=parse_env(args.env), pipes=args.pipes, size=size,
         restart=args.restart, idle_ttl=args.idle_ttl, acts_as=args.acts_as, why=args.why,
         pids_max=limits.get("pids"), memory_max=limits.get("memory"), log_max=limits.get("log"),
-        isolate=isolation(args.isolate, args.read, args.write, not args.no_network),
+        isolate=isolation(args.isolate, args.read, args.write, not args.no_network), kernel=args.kernel,
     )  # fmt: skip
     if interactive and os.environ.get("HOLDFAST_SESSION"):
         raise HoldfastError(
@@ -72,10 +71,13 @@ def run(args: argparse.Namespace) -> int:
             "start it detached (-d), or detach first (Ctrl-\\ d)",
         )
     host = Host()
-    made = host.call("run", brief=not (args.json or args.detach), **request)
+    made = host.call("run", brief=not (args.json or args.detach or args.kernel), **request)
     if args.json:
         output.print_json(made)
         return 0
+    if args.kernel and not interactive and not args.detach:  # it ends by no input: there is nothing to pass through
+        output.note(f"hold: run code in it with hold exec {made['name']} 'CODE'")
+        args.detach = True
     if args.detach:
         print(f"{made['id']}\t{made['name']}" if not sys.stdout.isatty() else _started(made))
         return 0

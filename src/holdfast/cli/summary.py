@@ -39,6 +39,8 @@ def facts(s: Json, now: float) -> list[tuple[str, str]]:
     if s["generation"] > 1:
         born += f", generation {s['generation']}, first {output.age(s['created_at'], now)} ago"
     out.append(("session", f"{s['id']}, {s['kind']}" + (f", pid {s['pid']}" if s["pid"] else "") + f", {born}"))
+    if s.get("kernel"):
+        out.append(("kernel", _kernel(s["kernel"])))
     if s["exit"]:
         out.append(("exit", _exit(s["exit"], now)))
     out += [("ports", _port(s, p)) for p in s["ports"]]
@@ -55,6 +57,13 @@ def facts(s: Json, now: float) -> list[tuple[str, str]]:
         out.append(("files", _files(s)))
     out += _connections(s.get("connections") or [])
     return out
+
+
+def _kernel(kernel: Json) -> str:
+    words = f"{kernel['display_name']} ({kernel['spec']})"
+    if kernel["pid"]:
+        words += f", pid {kernel['pid']}, {kernel['execution_count']} cells"
+    return words + (f", connection file {kernel['connection_file']}" if kernel["connection_file"] else "")
 
 
 def _exit(ended: Json, now: float) -> str:

@@ -152,15 +152,18 @@ class AsyncHost:
         restart: str = "never", idle_ttl: str | None = None, acts_as: str | None = None, why: str | None = None,
         pids_max: int | None = None, memory_max: int | None = None, log_max: int | None = None,
         isolate: bool = False, read: Sequence[str] = (), write: Sequence[str] = (), network: bool = True,
+        kernel: str | None = None,
     ) -> AsyncSession:  # fmt: skip
         """Start a session (by default the user's shell) with this process's environment, plus `env`.
+
+        With `kernel`, a kernelspec's name, it holds a Jupyter kernel, and `exec` runs code in that (docs/kernels.md).
 
         With `isolate` it sees the system, its own folder, and what `read` and `write` name (docs/isolation.md).
         """
         request = start_request(
             command, name=name, cwd=cwd, env=env, pipes=pipes, size=size, restart=restart, idle_ttl=idle_ttl,
             acts_as=acts_as, why=why, pids_max=pids_max, memory_max=memory_max, log_max=log_max,
-            isolate=isolation(isolate, read, write, network),
+            isolate=isolation(isolate, read, write, network), kernel=kernel,
         )  # fmt: skip
         made = await self.call("run", brief=True, **request)
         return AsyncSession(self, made["id"], made["name"])
@@ -370,7 +373,7 @@ class AsyncSession:
         max_output: int = _OUTPUT_MAX,
         why: str | None = None,
     ) -> ExecResult:
-        """Run a command in the session's shell: one argument is shell source, several are words."""
+        """Run a command in the session's shell: one argument is shell source, several are words. In a kernel: code."""
         return await self._exec_result(await self.exec_raw(list(command), timeout, why), max_output)
 
     async def exec_raw(self, words: list[str], timeout: float | None, why: str | None) -> Json:
@@ -412,6 +415,8 @@ class AsyncSession:
             exec_id=result["exec_id"], state=result["state"], exit_code=result["exit_code"],
             output=plain_text(raw), raw=raw, start=result["start"], end=result["end"], omitted_bytes=omitted,
             duration_ms=result["duration_ms"], cwd=result["cwd"], prompt=result["prompt"],
+            outputs=result.get("outputs") or [], error=result.get("error"),
+            execution_count=result.get("execution_count"), outputs_omitted=result.get("outputs_omitted"),
         )  # fmt: skip
 
     async def exec_output(self, result: Json, max_output: int) -> tuple[bytes, int]:
@@ -606,6 +611,7 @@ def start_request(
     command: Sequence[str] | None, *, name: str | None, cwd: str | None, env: Mapping[str, str] | None, pipes: bool,
     size: tuple[int, int] | None, restart: str, idle_ttl: str | None, acts_as: str | None, why: str | None,
     pids_max: int | None, memory_max: int | None, log_max: int | None = None, isolate: Json | None = None,
+    kernel: str | None = None,
 ) -> Json:  # fmt: skip
     """What the host needs to start something as if this process had: environment, folder, limits, umask."""
     umask = os.umask(0o077)
@@ -616,6 +622,7 @@ def start_request(
         "size": list(size) if size else None, "restart": restart, "idle_ttl": idle_ttl, "acts_as": acts_as,
         "why": why, "umask": umask, "rlimits": own_limits(),
         "limits": {"pids": pids_max, "memory": memory_max, "log": log_max}, "isolate": isolate,
+        "kernel": kernel,
     }  # fmt: skip
 
 

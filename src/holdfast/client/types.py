@@ -121,6 +121,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     files: list[OpenFile] = []
     attached: list[Attached] = []
     isolation: dict[str, Any] | None = None
+    kernel: dict[str, Any] | None = None
 
 
 class ExecResult(msgspec.Struct, frozen=True):
@@ -137,6 +138,10 @@ class ExecResult(msgspec.Struct, frozen=True):
     duration_ms: int
     cwd: str | None
     prompt: str | None
+    outputs: list[dict[str, Any]] = []  # of a kernel's cell, as notebooks keep them
+    error: dict[str, Any] | None = None  # ename, evalue, traceback
+    execution_count: int | None = None
+    outputs_omitted: dict[str, int] | None = None  # what of `outputs` was past its bounds
 
 
 class WaitResult(msgspec.Struct, frozen=True):

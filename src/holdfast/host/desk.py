@@ -110,7 +110,7 @@ class Desk:
 
     def _terminals(self) -> list[Session]:
         """Those that can be seen to wait: on pipes that is not visible."""
-        return [s for s in self._live() if s.kind == "terminal"]
+        return [s for s in self._live() if s.terminal]
 
     async def _observe(self, session: Session, members: list[int] | None) -> tuple[Json, Activity]:
         return await views.observe(session, self._daemon.screens, members=members)

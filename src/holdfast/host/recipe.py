@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -71,7 +72,7 @@ def session_environment(
         out.pop(name, None)
     out["HOLDFAST_SESSION"] = session_id
     out["HOLDFAST_HOME"] = home
-    if kind == "terminal":
+    if kind != "pipes":
         out["TERM"] = "xterm-256color"  # the terminal is our emulator, whatever the starter sits at
         out["COLORTERM"] = "truecolor"
         for name in (
@@ -91,6 +92,12 @@ def session_environment(
     return out
 
 
+def recorder(spec: str) -> list[str]:
+    """The program of a kernel session. -E -P: nothing of the caller's Python set-up has a say in it."""
+    entry = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recorder", "__main__.py")
+    return [sys.executable, "-E", "-P", entry, spec]
+
+
 def manifest(
     request: Json,
     session_id: str,
@@ -104,10 +111,11 @@ def manifest(
     """The whole description of a new session; raises for whatever cannot be."""
     env = check_env(request.get("env", {}))
     command = check_command(request.get("command"), env)
-    kind = "pipes" if request.get("pipes") else "terminal"
+    kernel = request.get("kernel")
+    kind = "kernel" if kernel else "pipes" if request.get("pipes") else "terminal"
     taken = set(taken)
     name = request.get("name")
-    name = ids.check_name(str(name)) if name is not None else free_name(command, taken)
+    name = ids.check_name(str(name)) if name is not None else free_name([kernel["spec"]] if kernel else command, taken)
     cwd = str(request.get("cwd") or "/")
     if not os.path.isabs(cwd):
         raise invalid(f"{cwd[:200]!r} is not an absolute folder", "--cwd DIR")
@@ -120,7 +128,7 @@ def manifest(
         raise invalid(f"an idle time of {idle_s:g} s is too short", f"at least {_IDLE_TTL_MIN_S:g} s")
     return {
         "v": 1, "id": session_id, "request": request.get("request") or ids.new("req_"), "name": name,
-        "kind": kind, "generation": 1, "command": command, "cwd": cwd,
+        "kind": kind, "generation": 1, "command": recorder(kernel["spec"]) if kernel else command, "cwd": cwd,
         "env": session_environment(env, session_id, links, kind, home),
         "size": list(size(request.get("size") or limits.SIZE_DEFAULT)),
         "restart": restart, "idle_ttl_s": idle_s,
@@ -129,7 +137,7 @@ def manifest(
         "created_at": now, "started_at": now, "started_by": actor["operator"],
         "acts_as": request.get("acts_as") or actor["operator"],
         "token": ids.new("", 26), "boot": boot, "why": request.get("why"), "recipe": request.get("recipe"),
-        "isolation": None, "door": request.get("door"),
+        "isolation": None, "door": request.get("door"), **({"kernel": kernel} if kernel else {}),
     }  # fmt: skip
 
 

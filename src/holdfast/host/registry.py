@@ -269,6 +269,8 @@ class Registry:
         session.manifest["env"] = recipe.session_environment(
             session.manifest["env"], session.id, session.folder.links, session.kind, self.home.path
         )  # the home may have moved since
+        if session.kind == "kernel":  # this installation's, which may have moved too
+            session.manifest["command"] = recipe.recorder(session.manifest["kernel"]["spec"])
         session.manifest.update(
             generation=session.manifest["generation"] + 1,
             offset=end,

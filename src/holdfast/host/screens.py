@@ -116,7 +116,7 @@ class Screens:
         self._later = concurrent.futures.ThreadPoolExecutor(1, "screen-later", initializer=_lowest_priority)
 
     def heard(self, session: Session, event: Json) -> None:
-        if event.get("event") == "linked" and session.kind == "terminal":
+        if event.get("event") == "linked" and session.terminal:
             self._start_following(session)
         elif event.get("event") == "query":
             task = asyncio.get_running_loop().create_task(self._answer(session, event))

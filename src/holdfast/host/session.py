@@ -74,6 +74,17 @@ class Session:
         return str(self.manifest["kind"])
 
     @property
+    def terminal(self) -> bool:
+        """Whether it has a terminal: all but those on pipes."""
+        return self.kind != "pipes"
+
+    @property
+    def command(self) -> list[str]:
+        """What was asked for: of a kernel its kernelspec's command, which the recorder runs."""
+        words: list[str] = (self.manifest.get("kernel") or self.manifest).get("argv") or self.manifest["command"]
+        return words
+
+    @property
     def isolated(self) -> bool:
         return self.manifest.get("isolation") is not None
 

@@ -12,6 +12,7 @@ from ..model.activity import Activity, judge
 from ..model.errors import HoldfastError
 from ..model.times import rfc3339
 from ..system import cgroup
+from . import kernels
 from .observe import files, net, proc
 from .screens import Screens
 from .session import Session
@@ -41,12 +42,13 @@ def base(session: Session, host_id: str) -> Json:
     return {
         "id": session.id, "name": session.name, "host": host_id, "kind": session.kind,
         "generation": m["generation"], "state": session.state, "attached_count": len(session.attached),
-        "activity": None, "command": m["command"], "cwd": m["cwd"], "pid": None,
+        "activity": None, "command": session.command, "cwd": m["cwd"], "pid": None,
         "created_at": rfc3339(m["created_at"]), "started_at": rfc3339(m["started_at"]),
         "started_by": m["started_by"], "acts_as": m["acts_as"],
         "isolation": m.get("isolation"),
         "restart": m["restart"], "restart_at": rfc3339(pending) if pending and not session.live else None,
         "idle_ttl_s": m["idle_ttl_s"], "reap_at": rfc3339(session.state_file.get("reap_at")) if session.live else None,
+        **kernels.described(session),
         "exit": exit_view(session.exit), "output": None, "ports": [], "pty": None,
         "controls": controls_view(session.controls), "attached": attached_view(session.attached),
         "observed_at": rfc3339(time.time()),
@@ -107,6 +109,8 @@ async def judge_sample(session: Session, sample: Json, screens: Screens) -> Acti
     age = max(0.0, time.time() - sample["output_at"])
     if sample["exit"] is not None or "facts" not in sample:
         return _without_terminal(sample)
+    if session.kind == "kernel":
+        return kernels.activity(session)
     alternate, line = False, None
     end = sample["output"]["end"]
     emulator = await screens.near(session, end)
@@ -161,6 +165,7 @@ async def view(
         pid=sample["pid"], output=sample["output"], ports=net.ports(members),
     )  # fmt: skip
     leader = (facts or {}).get("tty", {}).get("foreground_pgid") or sample["pid"]
+    leader = (out.get("kernel") or {}).get("pid") or leader
     out["cwd"] = proc.cwd(leader) or proc.cwd(sample["pid"]) or out["cwd"]
     if facts is not None:
         tty = facts["tty"]

@@ -139,6 +139,16 @@ class SessionFolder:
         return self._at("links")
 
     @property
+    def connection_file(self) -> str:
+        """Of a kernel session: where its kernel listens, and the key; for every Jupyter front end."""
+        return self._at("kernel.json")
+
+    @property
+    def kernel_state(self) -> str:
+        """Of a kernel session: what the kernel is doing, in its recorder's words."""
+        return self._at("kernel.state.json")
+
+    @property
     def keyframe(self) -> str:
         return self._at("keyframe")
 

@@ -62,6 +62,17 @@ TEXT_WINDOW_BYTES = 64 << 10  # a text match spans at most this much output
 PATTERN_MAX = 1000  # characters of a regular expression
 PIDS_MAX = 8192  # processes of one session where a cgroup can hold it: a fork bomb ends here
 
+# Kernels
+CELL_OUTPUT_BYTES = 1 << 20  # of mime bundles kept of one cell: a few plots; what is larger belongs in a file
+CELL_STREAM_CHARS = 128 << 10  # of its streams kept as outputs: the log has all of it, by offset
+CELL_TRACEBACK_CHARS = 32 << 10  # a recursion's thousand frames say no more than its two ends
+CELL_OUTPUTS_MAX = 1000  # outputs of one cell: a loop that displays is no longer read one by one
+CELL_FILE_BYTES_MAX = 8 << 20  # all of that as JSON with every character escaped; half of what a reply holds
+CELLS_WAITING_MAX = 64  # executions in line for one kernel: past it somebody is in a loop
+KERNEL_START_S = 60.0  # a kernel loads its libraries from a cold disk; one that takes longer does not come
+KERNEL_FIND_S = 30.0  # to read the kernelspecs, on a loaded machine
+SOCKET_PATH_MAX = 107  # bytes of a unix socket's path, as the operating system has it
+
 # Inbox
 ASK_TEXT_MAX = 4000  # characters of a question: a screen full, because it is shown whole
 ASK_OPTIONS_MAX = 20  # more is a form, not a question

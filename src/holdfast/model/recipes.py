@@ -44,8 +44,8 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 class Recipe:
     """One session to start: the arguments of a run request, and how it stands to the others."""
 
-    __slots__ = ("after", "command", "cwd", "env", "folder", "idle_ttl", "isolate", "memory", "name", "network", "pids",
-                 "pipes", "read", "restart", "size", "wait", "wait_s", "write")  # fmt: skip
+    __slots__ = ("after", "command", "cwd", "env", "folder", "idle_ttl", "isolate", "kernel", "memory", "name",
+                 "network", "pids", "pipes", "read", "restart", "size", "wait", "wait_s", "write")  # fmt: skip
 
     def __init__(self, name: str, folder: str) -> None:
         self.name = name
@@ -56,6 +56,7 @@ class Recipe:
         self.restart = "never"
         self.idle_ttl: str | None = None
         self.pipes = False
+        self.kernel: str | None = None
         self.pids: int | None = None
         self.memory: int | None = None
         self.after: list[str] = []
@@ -72,6 +73,7 @@ class Recipe:
             "size": self.size, "restart": self.restart, "idle_ttl": self.idle_ttl, "acts_as": None,
             "pids_max": self.pids, "memory_max": self.memory,
             "isolate": {"read": self.read, "write": self.write, "network": self.network} if self.isolate else None,
+            "kernel": self.kernel,
         }  # fmt: skip
 
 
@@ -222,6 +224,10 @@ def _pipes(recipe: Recipe, value: object) -> None:
     recipe.pipes = _of(value, bool, "true or false")
 
 
+def _kernel(recipe: Recipe, value: object) -> None:
+    recipe.kernel = _of(value, str, "a kernelspec's name")
+
+
 def _isolate(recipe: Recipe, value: object) -> None:
     recipe.isolate = _of(value, bool, "true or false")
 
@@ -273,5 +279,5 @@ def _wait_timeout(recipe: Recipe, value: object) -> None:
 _KEYS: dict[str, Callable[[Recipe, Any], None]] = {
     "command": _command, "cwd": _cwd, "env": _env, "size": _size, "restart": _restart, "idle_ttl": _idle_ttl,
     "pipes": _pipes, "limits": _limits, "after": _after, "wait": _wait, "wait_timeout": _wait_timeout,
-    "isolate": _isolate, "read": _read, "write": _write, "network": _network,
+    "kernel": _kernel, "isolate": _isolate, "read": _read, "write": _write, "network": _network,
 }  # fmt: skip

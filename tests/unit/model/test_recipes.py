@@ -44,7 +44,7 @@ def test_every_key_reaches_the_request() -> None:
     assert found["web"].request() == {
         "command": ["npm", "run", "dev"], "name": "web", "cwd": "/srv/app/frontend", "pipes": False,
         "env": {"PORT": "3000", "MODE": "dev"}, "size": (120, 40), "restart": "on-failure", "idle_ttl": "2h",
-        "acts_as": None, "pids_max": 500, "memory_max": 1 << 30, "isolate": None,
+        "acts_as": None, "pids_max": 500, "memory_max": 1 << 30, "isolate": None, "kernel": None,
     }  # fmt: skip
     assert (found["db"].wait, found["db"].wait_s) == ("port=5432", 120)
     assert (found["log"].pipes, found["log"].cwd) == (True, "/var/log")
@@ -115,6 +115,12 @@ def test_a_mistake_names_its_place_and_the_way_out(text: str, place: str, hint: 
 def test_the_file_is_looked_for_here_and_above() -> None:
     assert recipes.places("/srv/app") == ["/srv/app/holdfast.toml", "/srv/holdfast.toml", "/holdfast.toml"]
     assert recipes.places("/") == ["/holdfast.toml"]
+
+
+def test_a_session_may_hold_a_kernel_instead_of_a_command() -> None:
+    found = recipes.parse("[session.calc]\nkernel = 'python3'", "/srv/app")["calc"]
+    assert (found.request()["kernel"], found.request()["command"]) == ("python3", None)
+    assert "session.calc.kernel" in failure("[session.calc]\nkernel = 3").message
 
 
 def test_an_isolated_session_names_what_it_sees_relative_to_the_file() -> None:

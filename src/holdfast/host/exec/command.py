@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from ...model.isolation import EXCHANGE
@@ -78,6 +79,16 @@ class Command:
         self.changed = asyncio.Event()
         if self.waker is not None and not self.waker.done():
             self.waker.set_result(None)
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """While somebody waits for it, the kernel is asked how it stands."""
+        self.watchers += 1
+        self.update()
+        try:
+            yield
+        finally:
+            self.watchers -= 1
 
     def finish(self, state: str, exit_code: int | None, end: int, cwd: str | None, *, void: bool = False) -> None:
         now = time.time()

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...model import ids, limits
@@ -22,7 +22,7 @@ from ...system.files import write_new
 from ...system.tree import inner_pid
 from ..session import Session
 from ..waits import SAMPLE_FIRST_S, SAMPLE_MAX_S
-from . import outcomes
+from . import cells, outcomes
 from .command import Command
 from .results import Results, ended
 from .wrap import abandon, probe, wrap
@@ -34,6 +34,7 @@ _FREE_S = 0.5  # a command that is just ending gets this long to give the prompt
 _PROMPT_SEEN = 2  # samples in a row that must find the prompt before an end without marks is believed
 _ANSWER_S = 1.0  # who asks again for a blocked command has usually answered it: it gets this long to go on
 _LOST_LINE_S = 5.0  # the typed line has this long to show its begin mark
+_TURN_S = 2.0  # a kernel gets this long to be free after its last cell, also for a caller who does not want to wait
 _BLOCKED = ("waiting_for_input", "waiting_for_secret", "full_screen")
 
 
@@ -44,6 +45,7 @@ class Execs:
         self._observe = observe
         self._running: dict[str, Command] = {}
         self._results: dict[str, Results] = {}
+        self._turns = cells.Turns()
         self._starting: set[str] = set()  # exec ids that were asked for and have no record yet
 
     def _of(self, session: Session) -> Results:
@@ -53,12 +55,12 @@ class Execs:
 
     async def start(
         self, session: Session, source: bytes, actor: Json, typed: Callable[[Command], None],
-        exec_id: str | None = None, why: str | None = None, *, step: bool = False,
+        exec_id: str | None = None, why: str | None = None, *, step: bool = False, timeout: float | None = None,
     ) -> Command:  # fmt: skip
         """`typed` is told of a command once the shell has it, also when whoever asked has left by then."""
         if not session.live or session.link is None:
             raise HoldfastError("conflict", f"{session.name} is not running", f"hold restart {session.name}")
-        if session.kind != "terminal":
+        if not session.terminal:
             raise invalid(
                 f"{session.name} runs on pipes, it has no shell", "exec needs a terminal session with a shell"
             )
@@ -71,15 +73,40 @@ class Execs:
             outcomes.refuse_called_off(self._of(session), exec_id)
         if exec_id in self._running or exec_id in self._of(session).all():
             raise HoldfastError("conflict", f"{exec_id} was run already", "hold wait --for done=ID waits for it")
+        if session.kind == "kernel":
+            return await self._in_turn(session, source, actor, typed, exec_id, why, timeout)
         self._refuse_if_busy(session)
+        with self._reserved(session, exec_id):
+            return await self._begin(session, source, actor, typed, exec_id, why)
+
+    @contextlib.contextmanager
+    def _reserved(self, session: Session, exec_id: str) -> Iterator[None]:
         session.busy_exec = "starting"
         self._starting.add(exec_id)
         try:
-            return await self._begin(session, source, actor, typed, exec_id, why)
+            yield
         finally:
             self._starting.discard(exec_id)
             if session.busy_exec == "starting":
                 session.busy_exec = None
+
+    async def _in_turn(
+        self, session: Session, source: bytes, actor: Json, typed: Callable[[Command], None], exec_id: str,
+        why: str | None, timeout: float | None,
+    ) -> Command:  # fmt: skip
+        """In a kernel executions queue: this one begins when those before it have ended and the kernel is idle."""
+        deadline = None if timeout is None else time.monotonic() + max(timeout, _TURN_S)
+        async with self._turns.turn(session, deadline):
+            self._unfinished(session)  # those that another daemon began go on under this one
+            while before := next((c for c in self._running.values() if c.session is session and c.task), None):
+                assert before.task is not None
+                with before.watched():
+                    await cells.in_time(asyncio.wait([before.task]), session, deadline)
+            with self._reserved(session, exec_id):
+                prompt = await cells.idle(session, self._observe, deadline)
+                command = self._prepare(session, prompt, source, actor, exec_id)
+                await asyncio.shield(self._give(command, actor, None, why, typed))
+                return command
 
     def _refuse_if_busy(self, session: Session) -> None:
         busy = session.busy_exec or next((c.id for c in self._unfinished(session)), None)
@@ -155,7 +182,7 @@ class Execs:
             "source": source[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace"),
         }  # fmt: skip
         command = Command(session, record, self._of(session))
-        wrapped = wrap(
+        wrapped = cells.wrap(command, source) if session.kind == "kernel" else wrap(
             shell, token=token, source=source, script=command.seen(".sh"), record=command.seen(".rec"),
             env=_refreshed(session),
         )  # fmt: skip
@@ -208,6 +235,8 @@ class Execs:
                     await session.link.act("drop", hold=command.id)
             if not command.running:
                 command.clean()
+                if session.kind == "kernel":
+                    cells.forget(session.folder.execs, self._of(session))
 
     async def _until_end(self, command: Command) -> None:
         """Read marks as output grows; sample the kernel only while somebody waits and no mark has come."""
@@ -335,6 +364,9 @@ class Execs:
         if found is not None:
             cwd = os.fsdecode(found.cwd) if found.cwd else None
             command.finish("exited", found.exit_code, self._before_prompt(command, sample["output"]["end"]), cwd)
+        elif command.session.kind == "kernel":
+            if command.record["start"] is None and time.time() - command.record["started_at"] > _LOST_LINE_S:
+                command.never_ran()  # its line was taken back before the recorder read it
         elif command.record["start"] is not None:
             await self._probe(command, sample)
         elif command.touched and not command.abandoned and sample.get("typed") == command.at:
@@ -380,19 +412,14 @@ class Execs:
 
     async def wait(self, command: Command, timeout: float | None, *, until_done: bool = False) -> Json:
         """Until it ends or blocks on a person, or the time is up; the record as it is then."""
-        command.watchers += 1
         # Blocked when last seen; whoever asks again has perhaps answered it. The next sample tells.
         if command.record["state"] in _BLOCKED:
             command.answered_at, command.blocked_as = time.monotonic(), command.record["state"]
             command.record["state"] = "running"
-        command.update()
-        try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout):
-                    while command.record["state"] == "running" or (until_done and command.running):
-                        await command.changed.wait()
-        finally:
-            command.watchers -= 1
+        with command.watched(), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while command.record["state"] == "running" or (until_done and command.running):
+                    await command.changed.wait()
         return self.result(command)
 
     def result(self, command: Command) -> Json:

@@ -65,7 +65,7 @@ class Acting(Approving):
     @staticmethod
     async def _silent(session: Session) -> bool:
         """Whether the terminal reads lines without echoing them, which is how programs ask for secrets."""
-        if session.link is None or session.kind != "terminal":
+        if session.link is None or not session.terminal:
             return False
         sample = await session.link.act("sample", quick=True)
         tty = (sample.get("facts") or {}).get("tty") or {}

@@ -64,7 +64,7 @@ class Approving(Base):
             "cwd": approvals.visible(str(m["cwd"])), "name": session.name,
             "acts_as": approvals.visible(self._name_of(m["acts_as"])), "restart": True,
         }  # fmt: skip
-        command = shlex.join(m["command"]).encode("utf-8", "surrogateescape")
+        command = shlex.join(session.command).encode("utf-8", "surrogateescape")
         await self._approve("run", caller, session.name, command, detail=detail, request=request)
 
     async def _approve(

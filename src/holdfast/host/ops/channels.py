@@ -87,7 +87,7 @@ class Channels(Approving):
                 "session": session.id, "name": session.name, "kind": session.kind, "offset": end, "restore": "",
                 "size": list(session.size), "controls": views.controls_view(session.controls), "me": caller.actor,
             }  # fmt: skip
-            if session.kind == "terminal":
+            if session.terminal:
                 emulator = await self.screens.at(session, end)
                 with emulator.lock:
                     about["offset"] = emulator.offset

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...model import limits
 from ...model.errors import invalid
+from ..exec import cells
 from ..exec.command import Command
 from ..exec.quoting import quote
 from ..session import Session
@@ -30,7 +31,8 @@ class Commands(Approving):
         if not isinstance(words, list) or not words or not all(isinstance(w, str) for w in words):
             raise invalid("no command to run", "hold exec SESSION -- COMMAND")
         encoded = [os.fsencode(w) for w in words]
-        source = encoded[0] if len(encoded) == 1 else quote(encoded)
+        join = b" ".join if session.kind == "kernel" else quote
+        source = encoded[0] if len(encoded) == 1 else join(encoded)
         timeout = number(request.get("timeout"), "a timeout")
         await self._approve_exec(session, source, request, caller)
 
@@ -41,7 +43,7 @@ class Commands(Approving):
         with session.touching(*caller.everyone):
             command = await self.execs.start(
                 session, source, caller.actor, typed, request.get("exec_id"), why_of(request),
-                step=bool(request.get("step")),
+                step=bool(request.get("step")), timeout=timeout,
             )  # fmt: skip
         if request.get("start_only"):
             while command.record["start"] is None and command.running:
@@ -65,7 +67,9 @@ class Commands(Approving):
         return self.execs.outcome(session, str(request.get("exec_id") or ""), str(request.get("since") or ""))
 
     def _with_output(self, session: Session, result: Json) -> Json:
-        """Small output comes along; large output is read by offset, past this process."""
+        """Small output comes along; large output is read by offset, past this process. Cells have data too."""
+        if session.kind == "kernel":
+            result.update(cells.kept(session, result["exec_id"], result["state"]))
         if result["start"] is not None and result["end"] - result["start"] <= limits.INLINE_OUTPUT_BYTES:
             pieces = list(session.reader.pieces(result["start"], result["end"]))
             data = b"".join(p.data for p in pieces if p.data is not None)

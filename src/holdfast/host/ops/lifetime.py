@@ -12,7 +12,7 @@ from ...model import limits
 from ...model.errors import HoldfastError
 from ...model.grants import Scope
 from ...model.names import refused
-from .. import views
+from .. import kernels, views
 from ..identity import scope_of
 from ..session import Session
 from .approving import Approving
@@ -31,6 +31,7 @@ class Lifetime(Approving):
     """run, down, stop, restart, rm, rename and prune."""
 
     async def op_run(self, request: Json, caller: Caller) -> Json:
+        request = await kernels.resolved(request)
         if request.get("acts_as"):
             request = {**request, "acts_as": self._acts_as(str(request["acts_as"]), caller)}
         await self._approve_run(request, caller)
@@ -200,7 +201,7 @@ class Lifetime(Approving):
 def _words(session: Session) -> list[str]:
     """The command line, as much of it as an entry keeps."""
     out, room = [], limits.JOURNAL_TEXT_MAX
-    for word in session.manifest["command"]:
+    for word in session.command:
         out.append(str(word)[:room])
         room -= len(out[-1])
         if room <= 0:

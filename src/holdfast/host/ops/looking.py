@@ -70,7 +70,7 @@ class Looking(Base):
 
     async def op_screen(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
-        if session.kind != "terminal":
+        if not session.terminal:
             raise invalid(f"{session.name} runs on pipes, it has no screen", f"hold logs {session.name}")
         end = await self._end(session)
         emulator = await self.screens.at(session, end)
@@ -103,7 +103,7 @@ class Looking(Base):
     async def op_keys(self, request: Json, caller: Caller) -> Json:
         """Whether the terminal wants application cursor keys, for clients that encode key names."""
         session = await self._live(request, caller)
-        if session.kind != "terminal":
+        if not session.terminal:
             return {"app_cursor": False}
         emulator = await self.screens.at(session, await self._end(session))
         with emulator.lock:

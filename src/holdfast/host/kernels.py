@@ -1,0 +1,108 @@
+"""Kernel sessions as the host knows them: which command a kernelspec stands for, and what the kernel is doing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from typing import Any
+
+from ..model import limits
+from ..model.activity import Activity
+from ..model.errors import HoldfastError, invalid, not_found
+from ..system.files import read_json
+from . import recipe
+from .session import Session
+
+Json = dict[str, Any]
+
+_FIND = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recorder", "find.py")
+_PYTHON = (sys.executable, "-E", "-P")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+# What says where kernelspecs are. No more of the caller's environment: this runs before anybody approved anything.
+_WHERE = re.compile(r"JUPYTER_(PATH|DATA_DIR|PREFER_ENV_PATH|PLATFORM_DIRS)|XDG_DATA_HOME|HOME|PATH|LANG|LC_ALL")
+STARTING = "kernel starting"
+_EXTRA = "pip install 'holdfast[kernel]' where the host runs"
+
+
+async def resolved(request: Json) -> Json:
+    """The request with the kernelspec's command and environment in place of its name."""
+    name = request.get("kernel")
+    if not name:
+        return {**request, "kernel": None}
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise invalid(f"{str(name)[:40]!r} is not a kernelspec's name", "jupyter kernelspec list")
+    if request.get("command"):
+        raise invalid("a kernel's command is its kernelspec's", "leave out the command, or --kernel")
+    if request.get("pipes"):
+        raise invalid("a kernel does not run on pipes", "leave out --pipes, or --kernel")
+    if request.get("isolate"):
+        raise invalid("a kernel cannot be isolated yet", "leave out --isolate, or run it as another user")
+    env = recipe.check_env(request.get("env") or {})
+    found = await _find(name, {key: value for key, value in env.items() if _WHERE.fullmatch(key)})
+    if "missing" in found:
+        raise HoldfastError("failed", f"kernels need {found['missing']}, which is not installed", _EXTRA)
+    if "broken" in found:
+        raise invalid(f"the kernelspec {name} cannot be used: {found['broken']}", "jupyter kernelspec list")
+    if "known" in found:
+        known = ", ".join(found["known"])
+        raise not_found(f"no kernelspec {name!r}", f"there are: {known}" if known else _EXTRA)
+    return {**request, "command": found["argv"], "env": {**env, **found.pop("env")}, "kernel": found}
+
+
+async def _find(name: str, env: dict[str, str]) -> Json:
+    process = await asyncio.create_subprocess_exec(
+        *_PYTHON, _FIND, name, env=env, cwd="/", stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(limits.KERNEL_FIND_S):
+            out, complaint = await process.communicate()
+    except TimeoutError:
+        raise HoldfastError("timeout", f"the kernelspec {name} was not found in time", "try again") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+    try:
+        found: Json = json.loads(out)
+        return found
+    except ValueError:
+        last = complaint.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
+        raise HoldfastError("failed", f"the kernelspecs cannot be read: {last}", _EXTRA) from None
+
+
+def state(session: Session) -> Json:
+    """What the recorder says of this generation's kernel."""
+    said = read_json(session.folder.kernel_state) or {}
+    return said if said.get("generation") == session.manifest["generation"] else {}
+
+
+def activity(session: Session) -> Activity:
+    """From the kernel's own messages, which the recorder hears; so it is certain, and needs no look at the terminal."""
+    said = state(session)
+    prompt = said.get("prompt") or None
+    match said.get("state"):
+        case "idle":
+            return Activity("at_prompt", "certain", "kernel idle")
+        case "busy":
+            return Activity("running", "certain", "kernel busy")
+        case "input":
+            return Activity("waiting_for_input", "certain", "the kernel asks for a line of input", prompt)
+        case "secret":
+            return Activity("waiting_for_secret", "certain", "the kernel asks for a password", prompt)
+    return Activity("running", "certain", STARTING)
+
+
+def described(session: Session) -> Json:
+    """What the session object says more of a kernel: how to reach it, and how far it is."""
+    about = session.manifest.get("kernel")
+    if about is None:
+        return {}
+    said = state(session) if session.live else {}
+    return {"kernel": {
+        "spec": about["spec"], "display_name": about["display_name"], "language": about["language"],
+        "connection_file": session.folder.connection_file if said else None, "pid": said.get("pid"),
+        "state": said.get("state") if session.live else None, "execution_count": said.get("execution_count"),
+    }}  # fmt: skip

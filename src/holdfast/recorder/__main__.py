@@ -1,0 +1,11 @@
+"""Entry of the recorder: `python -E -P …/recorder/__main__.py SPEC`, as a session's main program on its terminal."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from holdfast.recorder.recorder import main
+
+if __name__ == "__main__":
+    main()

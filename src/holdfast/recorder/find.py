@@ -1,0 +1,45 @@
+"""Which command a kernelspec stands for: `python -E -P find.py SPEC` prints it as JSON. Run, never imported.
+
+A process of its own, because it looks where the caller's environment says, and the daemon need not load Jupyter's code.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+
+_NAMES_SHOWN = 20  # of the kernels that are there: a line, not a catalogue
+_PLACE = re.compile(r"\{([a-z_]+)\}")
+
+
+def find(name: str) -> dict[str, object]:
+    try:
+        from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+    except ImportError as e:
+        return {"missing": str(e.name or e)}
+    manager = KernelSpecManager()
+    manager.log.setLevel(logging.CRITICAL)  # what is wrong is said in the answer
+    try:
+        spec = manager.get_kernel_spec(name)
+    except NoSuchKernel:
+        return {"known": sorted(manager.find_kernel_specs())[:_NAMES_SHOWN]}
+    except (OSError, ValueError) as e:
+        return {"broken": f"{type(e).__name__}: {e}"[:300]}
+    words = [str(word) for word in spec.argv]
+    if not words:
+        return {"broken": "it has no command"}
+    if re.fullmatch(r"python(3(\.\d+)?)?", words[0]):
+        words[0] = sys.executable  # as Jupyter does: a bare `python` is the one that Jupyter itself runs on
+    places = {"prefix": sys.prefix, "resource_dir": spec.resource_dir}
+    return {
+        "argv": [_PLACE.sub(lambda m: places.get(m[1], m[0]), word) for word in words],
+        "env": {str(k): str(v) for k, v in (spec.env or {}).items()},
+        "spec": name, "display_name": str(spec.display_name), "language": str(spec.language),
+        "interrupt_mode": str(spec.interrupt_mode or "signal"),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(find(sys.argv[1])))

@@ -1,0 +1,106 @@
+"""The kernel itself: its process, its channels, and how it is interrupted."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import zmq
+
+from . import place
+from .messages import Codec, Message
+
+Json = dict[str, Any]
+
+_PR_SET_PDEATHSIG = 1
+# Outputs on their way to us. A kernel drops what a reader does not take, so this is far past what a cell displays.
+_OUTPUTS_QUEUED = 100_000
+_QUIET = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # else Python's debugger warns of its own defaults at every start
+_CLOSING_MS = 100  # for a message that was just sent
+
+
+class Kernel:
+    """One process and the four sockets to it. It dies with us: without its recorder nobody could tell what it did."""
+
+    def __init__(self, argv: list[str], connection_file: str, made: Json, interrupt_mode: str) -> None:
+        words = [word.replace("{connection_file}", connection_file) for word in argv]
+        ours = os.getpid()
+
+        def die_with_us() -> None:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() != ours:
+                os._exit(1)
+
+        # A session of its own: the terminal is ours, and Ctrl-C there reaches the kernel once, through us. The
+        # parent is said to be 1, because ipykernel would else wake up every second to look for it.
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, start_new_session=True,
+            env={**_QUIET, **os.environ, "JPY_PARENT_PID": "1"},
+            preexec_fn=die_with_us,  # noqa: PLW1509  (there is no other thread yet)
+        )  # fmt: skip
+        self.pid = self._process.pid
+        self.ended_fd = os.pidfd_open(self.pid)
+        self._by_message = interrupt_mode == "message"
+        self._codec = Codec(made["key"].encode(), os.urandom(16).hex())
+        self._context = zmq.Context()
+        self._shell = self._connect(zmq.DEALER, made, "shell")
+        self._stdin = self._connect(zmq.DEALER, made, "stdin")
+        self._control = self._connect(zmq.DEALER, made, "control")
+        self.iopub = self._connect(zmq.SUB, made, "iopub")
+        self.sockets = (self._shell, self._stdin, self._control, self.iopub)
+
+    def _connect(self, kind: int, made: Json, channel: str) -> zmq.Socket[bytes]:
+        sock: zmq.Socket[bytes] = self._context.socket(kind)
+        sock.linger = _CLOSING_MS
+        if kind == zmq.SUB:
+            sock.rcvhwm = _OUTPUTS_QUEUED
+            sock.subscribe(b"")
+        else:  # one identity: a kernel asks for input where the request came from
+            sock.setsockopt(zmq.IDENTITY, self._codec.session.encode())
+        sock.connect(place.address(made, channel))
+        return sock
+
+    def ask(self, kind: str, content: Json) -> str:
+        """Send a request; the id that its answers name as their parent's."""
+        return self._send(self._shell, kind, content)
+
+    def answer(self, text: str, parent: Json) -> None:
+        self._send(self._stdin, "input_reply", {"value": text, "status": "ok"}, parent)
+
+    def interrupt(self) -> None:
+        if self._by_message:
+            self._send(self._control, "interrupt_request", {})
+        else:
+            self.signal(signal.SIGINT)
+
+    def signal(self, number: int) -> None:
+        """To the kernel and what it runs in its own group, as a terminal would."""
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def _send(self, sock: zmq.Socket[bytes], kind: str, content: Json, parent: Json | None = None) -> str:
+        id, frames = self._codec.pack(kind, content, datetime.now(UTC).isoformat(), parent)
+        sock.send_multipart(frames)
+        return id
+
+    def received(self, sock: zmq.Socket[bytes]) -> Iterator[Message]:
+        """What has come on a channel, without waiting."""
+        while True:
+            try:
+                frames = sock.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            message = self._codec.unpack(frames)
+            if message is not None:
+                yield message
+
+    def wait(self) -> int:
+        """Its exit code; negative for a signal."""
+        return self._process.wait()
