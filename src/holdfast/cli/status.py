@@ -57,6 +57,8 @@ def _overview(host: Host, *, as_json: bool) -> int:
               f"{_served(about)}\n")  # fmt: skip
     else:
         print("\t".join(map(str, ("host", about["id"], about["pid"], about["version"], about["started_at"]))))
+        if about.get("web"):
+            print(f"web\t{about['web']['url']}\t{about['web']['pid'] or '-'}")
     shown = [s for s in answer["sessions"] if s["state"] in ("live", "lost") or s.get("restart_at")]
     ended = len(answer["sessions"]) - len(shown)
     if shown:

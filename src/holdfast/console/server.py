@@ -101,12 +101,26 @@ async def serve(home: Home, sock: socket.socket, ready_fd: int) -> None:
         host.close()
 
 
+def _at_home() -> None:
+    """What an agent starts through here begins where a login of this user would."""
+    import pwd
+
+    try:
+        user = pwd.getpwuid(os.getuid())
+    except KeyError:
+        return
+    os.environ.setdefault("SHELL", user.pw_shell or "/bin/sh")
+    with contextlib.suppress(OSError):
+        os.chdir(os.environ.get("HOME") or user.pw_dir)
+
+
 def main(home: Home, host: str, port: int, ready_fd: int) -> int:
     os.set_inheritable(ready_fd, False)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     kernel.set_name("hold-web")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     registration = kernel.register(home.roles)
+    _at_home()
     try:
         lock = take_lock(home)
         sock = bind(host, port)
