@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _WITH_REQUEST = frozenset({
     "begin_run", "run_end", "step_begin", "step_end", "step_fail", "step_settle", "log_append",
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
-    "run_claim",
+    "run_claim", "task_add", "task_contract", "task_start", "task_next", "task_verified", "task_done", "task_fail",
+    "task_block", "task_unblock", "task_pause", "task_retry", "task_cancel", "project_init", "project_edit", "policy_set",
 })  # fmt: skip
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 _ERROR_SHOWN = 2000  # characters of an exception that are kept: its message, not a dump
