@@ -70,7 +70,8 @@ def check(
     """
     if not isinstance(given, dict):
         raise invalid("a contract is a table of fields", "see docs/tasks.md for an example")
-    fields, faults = dict(given), list[str]()
+    fields: Json = dict(given)
+    faults: list[str] = []
     depends_on = fields.pop("depends_on", None)
     if depends_on is not None:
         faults += _list_faults("depends_on", depends_on, AFTER_MAX)
@@ -147,12 +148,11 @@ def _list_faults(name: str, found: object, most: int) -> list[str]:
 
 def _path_faults(made: Json) -> list[str]:
     """A scope stays within the project: what is outside is nobody's to change or to watch."""
-    faults = []
-    for name in ("scope", "artifacts"):
-        for path in made[name] if isinstance(made[name], list) else ():
-            if isinstance(path, str) and name == "scope" and (path.startswith("/") or ".." in path.split("/")):
-                faults.append(f"scope {path[:60]!r} leaves the project's root")
-    return faults
+    paths = made["scope"] if isinstance(made["scope"], list) else []
+    return [
+        f"scope {path[:60]!r} leaves the project's root"
+        for path in paths if isinstance(path, str) and (path.startswith("/") or ".." in path.split("/"))
+    ]  # fmt: skip
 
 
 def _time_faults(name: str, found: object) -> list[str]:
@@ -182,7 +182,8 @@ def _checks(found: object) -> tuple[list[Json], list[str]]:
         return [], [f"verification is a list of commands, not {type(found).__name__}"]
     if len(found) > CHECKS_MAX:
         return [], [f"verification has at most {CHECKS_MAX} commands, not {len(found)}"]
-    made, faults = list[Json](), list[str]()
+    made: list[Json] = []
+    faults: list[str] = []
     for n, one in enumerate(found, 1):
         check, more = _check(one, f"verification[{n}]")
         made.append(check)
@@ -207,8 +208,9 @@ def _check(one: object, name: str) -> tuple[Json, list[str]]:
 def command_faults(name: str, command: object) -> list[str]:
     if command is None or command in ("", []):
         return [f"{name} has no command"]
-    words = command if isinstance(command, list) else [command]
-    if not all(isinstance(w, str) for w in words):
+    given: list[Any] = command if isinstance(command, list) else [command]
+    words = [w for w in given if isinstance(w, str)]
+    if len(words) != len(given):
         return [f"{name} is shell source, or a program and its arguments"]
     if not words[0].strip():
         return [f"{name} has an empty command"]
@@ -219,7 +221,7 @@ def command_faults(name: str, command: object) -> list[str]:
 
 def expand(contract: Mapping[str, Any], policy: Mapping[str, Any]) -> list[Json]:
     """The commands to run: profiles are the policy's."""
-    profiles, made = policy["verification"]["profiles"], list[Json]()
+    profiles, made = policy["verification"]["profiles"], []
     for check in contract["verification"]:
         if "profile" not in check:
             made.append(dict(check))
@@ -247,7 +249,7 @@ def first_word(command: object) -> str | None:
 
 
 def impossible(contract: Mapping[str, Any], root: str, look: Callable[[str], str | None]) -> list[str]:
-    """Verification that can never pass, as its program is not there. `look` says what is wrong with a path, if anything.
+    """Verification that can never pass: its program is not there. `look` says what is wrong with a path, if anything.
 
     A program that the task itself is to make is named in its artifacts, and looked for when it is needed.
     """

@@ -91,7 +91,8 @@ def _names(name: str, found: object) -> tuple[list[str], list[str]]:
 def _routing(found: object) -> tuple[list[Json], list[str]]:
     if not isinstance(found, list) or len(found) > LIST_MAX:
         return [], [f"routing is a list of at most {LIST_MAX} rules"]
-    made, faults = list[Json](), list[str]()
+    made: list[Json] = []
+    faults: list[str] = []
     for n, rule in enumerate(found, 1):
         match = rule.get("match", {}) if isinstance(rule, dict) else None
         known = isinstance(match, dict) and set(match) <= {"phase", "id"} and set(rule) <= {"match", "backends"}
@@ -108,7 +109,8 @@ def _profiles(found: object) -> tuple[Json, list[str]]:
     empty: Json = {"profiles": {}}
     if not isinstance(found, dict) or set(found) - {"profiles"} or not isinstance(found.get("profiles", {}), dict):
         return empty, ["verification is {profiles: {NAME: [commands]}}"]
-    made, faults = dict[str, Any](), list[str]()
+    made: Json = {}
+    faults: list[str] = []
     for name, commands in found.get("profiles", {}).items():
         faults += _name_faults("verification profile", name)
         if not isinstance(commands, list) or not commands or len(commands) > LIST_MAX:
@@ -163,7 +165,7 @@ def check_classification(found: object, *, detail: str = "", earlier: int = 0) -
             raise invalid(f"there is no {name} {str(given[name])[:40]!r}", "one of " + ", ".join(words))
     for name in ("failure_detail", "suggested_focus"):
         if len(str(given.get(name, ""))) > _TEXT_MAX:
-            raise invalid(f"{name} has at most {_TEXT_MAX:,} characters", "say it shorter; keep the rest as an artifact")
+            raise invalid(f"{name} has at most {_TEXT_MAX:,} characters", "keep the rest as an artifact")
     return {
         "failure_type": "unknown", "failure_detail": detail, "suggested_focus": "",
         "convergence": "steady" if earlier else "first", "signature": None, "failing": [], **given,
@@ -171,7 +173,7 @@ def check_classification(found: object, *, detail: str = "", earlier: int = 0) -
 
 
 def spent(policy: Mapping[str, Any], used: int, classifications: Sequence[Mapping[str, Any] | None]) -> str | None:
-    """Why a task that just failed is not tried again, or None. `classifications` are of its failures, the latest last."""
+    """Why a task that just failed is not tried again, or None. `classifications`: of its failures, the latest last."""
     retry = policy["retry"]
     if classifications and (classifications[-1] or {}).get("convergence") == "stuck":
         return "it is stuck: attempts fail in the same way"

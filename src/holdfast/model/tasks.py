@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 STATUSES = ("pending", "active", "paused", "blocked", "done", "failed", "cancelled")
-SHOWN = ("ready", *STATUSES)  # ready is never stored: pending or failed, and nothing in the way
+SHOWN = ("ready", *STATUSES)  # ready is never stored: pending, and nothing in the way
 FINISHED = ("done", "cancelled")
 PHASE = "main"  # of a project that names none
 
@@ -44,8 +44,10 @@ _INSTEAD = {
     "pending": "hold task start {id}",
     "failed": "hold task start {id}, or hold task show {id}",
 }
-_PAST = {"start": "started", "fail": "failed", "give_up": "blocked", "block": "blocked", "unblock": "unblocked",
-         "pause": "paused", "retry": "tried again", "done": "done", "cancel": "cancelled", "edit": "edited"}  # fmt: skip
+_PAST = {
+    "start": "started", "fail": "failed", "give_up": "blocked", "block": "blocked", "unblock": "unblocked",
+    "pause": "paused", "retry": "tried again", "done": "done", "cancel": "cancelled", "edit": "edited",
+}  # fmt: skip
 
 
 def after(event: str, status: str, id: str) -> str:
@@ -68,7 +70,7 @@ def check_id(id: object, what: str = "a task's id") -> str:
     plain = id.isascii() and all(c.isalnum() or c in "._-+" for c in id) and id[0].isalnum()
     if not plain or len(id) > NAME_MAX:
         raise invalid(
-            f"{ascii(id[:NAME_MAX])} cannot be {what}",
+            f"{id[:NAME_MAX]!a} cannot be {what}",
             f"up to {NAME_MAX} ASCII letters, digits and . _ - +, beginning with a letter or a digit",
         )
     return id
@@ -135,10 +137,15 @@ def find_cycle(task: str, needs: Iterable[str], edges: Mapping[str, Iterable[str
     return None
 
 
-def shown(status: str, *, waiting: int, phase: str, active: str | None, retry_at: int, now: int) -> str:
-    """The status as it is told: `ready` where somebody could start it now."""
+def ready(status: str, *, waiting: int, phase: str, active: str | None, retry_at: int, now: int) -> bool:
+    """Whether somebody could start it now: nothing is in its way, and if it failed, another attempt is due."""
     free = status == "pending" or (status == "failed" and retry_at <= now)
-    return "ready" if free and waiting == 0 and phase == active else status
+    return free and waiting == 0 and phase == active
+
+
+def shown(status: str, is_ready: bool) -> str:
+    """The status as it is told. One that failed is told so, though it may be ready to be tried again."""
+    return "ready" if is_ready and status == "pending" else status
 
 
 def current(projects: Sequence[tuple[str, str]], cwd: str | None) -> str:
@@ -146,7 +153,7 @@ def current(projects: Sequence[tuple[str, str]], cwd: str | None) -> str:
     here = (cwd or "").rstrip("/") + "/"
     holding = [(len(root), name) for name, root in projects if cwd and here.startswith(root.rstrip("/") + "/")]
     if holding:
-        deepest = max(length for length, _ in holding)
+        deepest = max(holding)[0]
         names = sorted(name for length, name in holding if length == deepest)
         if len(names) == 1:
             return names[0]

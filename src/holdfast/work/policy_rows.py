@@ -64,9 +64,8 @@ def backends() -> Transaction[list[Json]]:
         for name, at, by, body in rows
     }
     for name in policies.BUILTIN:
-        made.setdefault(
-            name, {"name": name, "builtin": True, "template": None, "env": {}, "timeout_s": None, "at": None, "by": None}
-        )
+        plain = {"name": name, "builtin": True, "template": None, "env": {}, "timeout_s": None, "at": None, "by": None}
+        made.setdefault(name, plain)
     return [made[name] for name in sorted(made)]
 
 

@@ -83,7 +83,7 @@ class TaskCalls:
     ) -> Json:  # fmt: skip
         """A new version of the contract, other dependencies, another phase; what is not given stays."""
         key = await self._task(task, project, cwd)
-        given = {} if contract is None else contract
+        given: Any = {} if contract is None else contract
         if isinstance(given, dict) and "verification" in given:
             body, _ = contracts.check({**given, "title": title or given.get("title") or "task"})
             await self._possible(words.split(key)[0] or "", body)
@@ -279,9 +279,13 @@ class TaskCalls:
     async def _possible(self, project: str, contract: Json) -> None:
         """Refuse verification that could never pass. A root on another machine is not looked into."""
         root = (await self.store.read(lambda: task_rows.project(project))).root
-        faults = contracts.impossible(contract, root, _look) if os.path.isdir(root) else []
+        faults = _cannot_run(contract, root)
         if faults:
             raise contracts.bad("the contract", faults)
+
+
+def _cannot_run(contract: Json, root: str) -> list[str]:
+    return contracts.impossible(contract, root, _look) if os.path.isdir(root) else []
 
 
 def _look(path: str) -> str | None:
@@ -307,7 +311,7 @@ def _names(found: object) -> list[str]:
     return found
 
 
-def _why(text: str | None) -> str | None:
+def _why(text: Any) -> str | None:
     if text is None:
         return None
     if not isinstance(text, str) or len(text) > WHY_MAX * 4:

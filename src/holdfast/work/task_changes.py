@@ -52,7 +52,7 @@ def edit_project(name: str, phases: list[str] | None, root: str | None, asked: A
         wanted = words.check_phases(phases)
         for phase in set(values.decode(project.phases)) - set(wanted):
             if (yield Query("SELECT 1 FROM task WHERE project = ? AND phase = ? LIMIT 1", (name, phase))):
-                raise HoldfastError("conflict", f"phase {phase} has tasks", "move them first: hold task edit ID --phase P")
+                raise HoldfastError("conflict", f"phase {phase} has tasks", "move them: hold task edit ID --phase P")
         project = project._replace(phases=values.encode(wanted, "the phases"))
     root = root or project.root
     yield Query("UPDATE project SET phases = ?, root = ? WHERE name = ?", (project.phases, root, name))
@@ -196,7 +196,7 @@ def _dependents_allow(at: Turn, phase: str) -> Transaction[None]:
     )
     for id, theirs in rows:
         if phases.index(theirs) < phases.index(phase):
-            raise invalid(f"task {id} of phase {theirs} waits for {at.task.id}, which would come later", "move it first")
+            raise invalid(f"task {id} of phase {theirs} waits for {at.task.id}, which would be later", "move it first")
 
 
 # -- what goes wrong, and what people decide ---------------------------------------------------------------------------

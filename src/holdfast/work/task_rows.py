@@ -197,6 +197,13 @@ def policy(project: str, version: int) -> Transaction[Json]:
     return body
 
 
+def ready(task: Task, project: Project) -> bool:
+    return tasks.ready(
+        task.status, waiting=task.waiting, phase=task.phase, active=project.active_phase, retry_at=task.retry_at,
+        now=project.now,
+    )  # fmt: skip
+
+
 def in_the_way(task: Task, project: Project) -> Transaction[None]:
     """Refuse what cannot begin yet: what it waits for, in one line."""
     if task.waiting:

@@ -35,7 +35,8 @@ def state(name: str) -> Transaction[Json]:
     completed, remaining = words.sort_phases(phases, active)
     listed, counts = [], dict.fromkeys(words.SHOWN, 0)
     for id, status, backend, title, phase, waiting, retry_at in rows:
-        shown = words.shown(status, waiting=waiting, phase=phase, active=active, retry_at=retry_at, now=now)
+        ready = words.ready(status, waiting=waiting, phase=phase, active=active, retry_at=retry_at, now=now)
+        shown = words.shown(status, ready)
         counts[shown] += 1
         listed.append({"task_id": id, "status": shown, "backend": backend, "title": title, "phase": phase})
     return {
@@ -87,21 +88,17 @@ def listing(
         f" WHERE {where} ORDER BY t.n LIMIT ?",
         (*args, limit),
     )
-    told = [_line(Task(*row[:-2]), project, row[-2], row[-1]) for row in rows]
-    return [t for t in told if status in (None, t["status"])]
+    return [_line(Task(*row[:-2]), project, row[-2], row[-1]) for row in rows]
 
 
 def _line(task: Task, project: Project, worker: str | None, until: int | None) -> Json:
-    status = words.shown(
-        task.status, waiting=task.waiting, phase=task.phase, active=project.active_phase, retry_at=task.retry_at,
-        now=project.now,
-    )  # fmt: skip
+    ready = task_rows.ready(task, project)
     leased = task.status == "active" and bool(until) and (until or 0) > project.now
     return {
-        "task_id": task.id, "project": task.project, "title": task.title, "status": status, "phase": task.phase,
-        "backend": task.backend, "waits_for": task.waiting, "attempt_count": task.attempts, "run_id": task.run,
-        "worker": worker if leased else task.taken_by, "lease_until": _time(until) if leased else None,
-        "changed_at": _time(task.changed_at),
+        "task_id": task.id, "project": task.project, "title": task.title, "status": words.shown(task.status, ready),
+        "phase": task.phase, "ready": ready, "backend": task.backend, "waiting": task.waiting,
+        "attempt_count": task.attempts, "run_id": task.run, "worker": worker if leased else task.taken_by,
+        "lease_until": _time(until) if leased else None, "changed_at": _time(task.changed_at),
     }  # fmt: skip
 
 
@@ -174,7 +171,8 @@ def _attempts(task: Task) -> Transaction[list[Json]]:
 
 def _events(key: str) -> Transaction[list[Json]]:
     rows = yield Query(
-        "SELECT seq, at, by_whom, event, status, run, why, body FROM task_event WHERE task = ? ORDER BY seq DESC LIMIT ?",
+        "SELECT seq, at, by_whom, event, status, run, why, body FROM task_event WHERE task = ?"
+        " ORDER BY seq DESC LIMIT ?",
         (key, _EVENTS_SHOWN),
     )
     return [

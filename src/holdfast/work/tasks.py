@@ -306,8 +306,8 @@ def _passed(at: Turn, record: Json | None) -> None:
 
 def failed_line(result: Json) -> str:
     command = result["command"] if isinstance(result["command"], str) else " ".join(result["command"])
-    how = {"timeout": "took too long", "unknown": "ended unseen"}.get(result["state"], f"exit code {result['exit_code']}")
-    return f"{command[:200]!r} {'failed with ' if how.startswith('exit') else ''}{how}"
+    odd = {"timeout": "took too long", "unknown": "ended unseen"}.get(result["state"])
+    return f"{command[:200]!r} {odd or 'failed with exit code ' + str(result['exit_code'])}"
 
 
 def look_at(result: Json | None, id: str) -> str:
@@ -315,7 +315,9 @@ def look_at(result: Json | None, id: str) -> str:
     return f"hold logs {session}" if session else f"hold task show {id}"
 
 
-def end_attempt(at: Turn, state: str, outcome: str, asked: Asked, classification: Json | None = None) -> Transaction[None]:
+def end_attempt(
+    at: Turn, state: str, outcome: str, asked: Asked, classification: Json | None = None
+) -> Transaction[None]:
     """The attempt and all its runs have ended; whoever still writes is fenced."""
     held = at.held
     assert held is not None
@@ -347,13 +349,11 @@ def fence(held: Held) -> Transaction[None]:
 def standing(task: Task) -> Transaction[Json]:
     """A task in short: the answer to a change."""
     project = yield from task_rows.project(task.project)
-    status = words.shown(
-        task.status, waiting=task.waiting, phase=task.phase, active=project.active_phase, retry_at=task.retry_at,
-        now=project.now,
-    )  # fmt: skip
+    ready = task_rows.ready(task, project)
     return {
-        "task_id": task.id, "project": task.project, "title": task.title, "phase": task.phase, "status": status,
-        "run_id": task.run, "attempt_count": task.attempts, "active_phase": project.active_phase,
+        "task_id": task.id, "project": task.project, "title": task.title, "phase": task.phase,
+        "status": words.shown(task.status, ready), "ready": ready, "run_id": task.run,
+        "attempt_count": task.attempts, "active_phase": project.active_phase,
     }  # fmt: skip
 
 
