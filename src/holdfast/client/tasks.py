@@ -54,6 +54,17 @@ class AsyncTasks:
         )
         return made
 
+    async def edit_project(
+        self, project: str | None = None, *, phases: Sequence[str] | None = None, root: str | None = None,
+        why: str | None = None,
+    ) -> Json:  # fmt: skip
+        """Other phases, or another folder; what is not given stays."""
+        made: Json = await self.call(
+            "project_edit", project, phases=None if phases is None else list(phases),
+            root=None if root is None else folder(root), why=why,
+        )  # fmt: skip
+        return made
+
     async def projects(self) -> list[Json]:
         found: list[Json] = await self._work.call("project_ls")
         return found

@@ -51,6 +51,17 @@ class Tasks:
         )
         return made
 
+    def edit_project(
+        self, project: str | None = None, *, phases: Sequence[str] | None = None, root: str | None = None,
+        why: str | None = None,
+    ) -> Json:  # fmt: skip
+        """Other phases, or another folder; what is not given stays."""
+        made: Json = self.call(
+            "project_edit", project, phases=None if phases is None else list(phases),
+            root=None if root is None else folder(root), why=why,
+        )  # fmt: skip
+        return made
+
     def projects(self) -> list[Json]:
         found: list[Json] = self._work.call("project_ls")
         return found

@@ -9,9 +9,10 @@ from ..model import ids
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
 from ..model.work import Fenced, Leaving, StepInDoubt
+from .briefs_sync import Briefs
 from .project import context
 from .run_state_sync import RunState
-from .stepped_sync import Execs, doubt
+from .stepped_sync import doubt
 from .tasks_sync import CHANGING, Tasks
 from .work_io import Beat, Direct, invoke, sleep, twin, untwin
 
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 _WITH_REQUEST = frozenset({
     "begin_run", "run_end", "step_begin", "step_end", "step_fail", "step_settle", "log_append",
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
-    "run_claim", *CHANGING,
+    "run_claim", "claim_add", *CHANGING,
 })  # fmt: skip
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 _ERROR_SHOWN = 2000  # characters of an exception that are kept: its message, not a dump
 
 
-class Work(Execs):
+class Work(Briefs):
     """The work plane of a host, or of the PostgreSQL server that HOLDFAST_STORE names."""
 
     def __init__(self, host: Host, store: str | None = None) -> None:

@@ -144,3 +144,18 @@ STUCK_AFTER = 3  # attempts that fail in the same way: a fourth would, too
 TASK_TIMEOUT_S = 3600.0  # a backend's work at one attempt unless said otherwise
 POLICY_BYTES_MAX = 256 << 10  # one policy: rules that people write
 BACKENDS_MAX = 200  # command lines by name, in one store
+
+# Claims, briefs and reports
+CLAIMS_MAX = 1000  # of one task or run, and of one look: each is a question to the kernel
+CLAIM_BYTES_MAX = 64 << 10  # what is claimed, or the evidence of a look: last lines, not logs
+CLAIM_FILE_BYTES_MAX = 1 << 30  # a file that is claimed is hashed at each look that finds it touched
+CLAIM_TIMEOUT_S = 60.0  # a command that a look runs, unless said otherwise
+CLAIM_TAIL_BYTES = 4096  # read back from a session for its last lines
+CLAIM_TAIL_LINES = 12  # of them: an exception with its message
+BRIEF_TOKENS = 4000  # of a brief unless asked otherwise: a page or two, small beside any model's window
+BRIEF_LISTED = 50  # of each kind of fact gathered for a brief: more is counted, and never fits anyway
+BRIEF_SESSIONS = 20  # sessions of one brief that are asked how they are
+BRIEF_TAIL_BYTES = 2048  # of a session's output that is shown: the last screen's end
+REPORT_TASKS = 1000  # tasks and runs listed in one report; all are counted
+REPORT_EVENTS = 20  # of one task in a report, the latest; hold task show has more
+REPORT_LANES = 80  # rows of the timeline picture: what a page can show

@@ -28,7 +28,9 @@ from ..model.limits import (
 from ..model.work import LOG_KINDS, RUN_STATES, check_effect, check_word
 from ..store.base import Store
 from . import artifacts, leases, notes, runs, stepping, task_runs, tasks, values
+from .brief_calls import BriefCalls
 from .calls import CheckpointCalls
+from .claim_calls import ClaimCalls
 from .job_calls import JobCalls
 from .task_calls import TaskCalls
 from .task_rows import Asked
@@ -40,7 +42,7 @@ _LISTED_MAX = 1000  # runs or log entries in one answer; a following call goes o
 _TEXT_MAX = 16 << 10  # a reason, an error, evidence: pages, not books
 
 
-class Work(CheckpointCalls, JobCalls, TaskCalls):
+class Work(CheckpointCalls, JobCalls, TaskCalls, ClaimCalls, BriefCalls):
     """`await work.call("step_begin", run=…, key=…)`, or the method of the same name."""
 
     def __init__(self, store: Store, by: str = "op_unknown") -> None:

@@ -42,10 +42,10 @@ class TaskCalls:
         return await self.store.write(lambda: task_changes.init(name, phases, where, asked))
 
     async def project_edit(
-        self, *, project: str, phases: list[str] | None = None, root: str | None = None, why: str | None = None,
-        by: str | None = None, request: str | None = None,
+        self, *, project: str | None = None, cwd: str | None = None, phases: list[str] | None = None,
+        root: str | None = None, why: str | None = None, by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
-        name = await self._project(project, None)
+        name = await self._project(project, cwd)
         where, asked = None if root is None else _root(root), self._asked(by, request, why)
         return await self.store.write(lambda: task_changes.edit_project(name, phases, where, asked))
 
