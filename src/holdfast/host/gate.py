@@ -44,17 +44,21 @@ class Gate:
                 "approval", session=session, asker=actor, text=shown, detail=told, timeout_s=rule.timeout_s,
                 request=request,
             )  # fmt: skip
-        try:
-            item = await self._inbox.settled(item["id"])
-        except BaseException:
-            if not self._stopping():  # the asker left: nothing would run any more
-                await self._inbox.vanish(lambda i, ask=item["id"]: i["id"] == ask)  # type: ignore[misc]
-            raise
+        item = await self.held(item)
         if item["state"] != "answered":
             raise refused(item)
         if not await self._inbox.spend(item["id"]):  # before its effect: a yes that is used is not used again
             raise HoldfastError("conflict", f"what {item['id']} allowed was begun already", "make a new request")
         return item
+
+    async def held(self, item: Json) -> Json:
+        """The item once it is over; it is over, too, when whoever waits for it has left."""
+        try:
+            return await self._inbox.settled(item["id"])
+        except BaseException:
+            if not self._stopping():  # the asker left: nothing would run any more
+                await self._inbox.vanish(lambda i: i["id"] == item["id"])
+            raise
 
     def _rule(self, verb: str, actor: Json, name: str, command: bytes) -> approvals.Rule | None:
         if actor["kind"] == "human":
