@@ -54,6 +54,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "artifact": ("artifact", "files that a run produced, kept by their content"),
     "worker": ("worker", "run Python jobs; take over from a worker that died"),
     "store": ("store", "move the work from SQLite to PostgreSQL"),
+    "mcp": ("mcp", "the MCP server for agents, on stdin and stdout"),
     "connect": ("connect", "connect an agent's program to this host: claude, codex, cursor, vscode"),
     "hook": ("hook", "an agent's own hook: its approvals and questions become inbox items"),
     "up": ("up", "start the host, and the sessions of holdfast.toml"),
