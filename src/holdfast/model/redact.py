@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 HIDDEN = "[hidden]"
-TEXT_MAX = 64 << 10  # characters looked at: more is cut first, so that no pattern runs for long
+TEXT_MAX = 16 << 10  # characters looked at: more is cut first, so that no pattern runs for long
 
 _NAME = r"(?:api.?key|access.?key|private.?key|secret|token|passw|passphrase|pwd|credential|auth)"
 _VALUE = r"(?:\"[^\"]*\"|'[^']*'|[^\s\"'&;|<>]+)"
@@ -22,6 +22,7 @@ _RULES = [
     (re.compile(r"(\bbearer\s+)[^\s\"']{8,}", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(rf"([\w.-]{{0,40}}{_NAME}[\w.-]{{0,40}}[\"']?\s*[=:]\s*){_VALUE}", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(rf"(--?[\w-]{{0,40}}{_NAME}[\w-]{{0,40}}\s+)(?!-){_VALUE}", re.IGNORECASE), rf"\1{HIDDEN}"),
+    (re.compile(rf"(\bset\s+[\w.-]{{0,40}}{_NAME}[\w.-]{{0,40}}\s+){_VALUE}", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(r"(\b(?:mysql|mysqldump|mariadb|mysqladmin)\b[^\n|;&]{0,200}?\s-p)(?=\S)[^\s]+"), rf"\1{HIDDEN}"),
     (re.compile(r"(\bcurl\b[^\n|;&]{0,400}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:)[^\s\"']+"), rf"\1{HIDDEN}"),
     (re.compile(r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}"

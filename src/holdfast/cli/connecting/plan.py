@@ -77,11 +77,11 @@ def connect(file: File, text: str | None, record: Json | None) -> Change:
             for path, index in _ours(wanted, value) if value.append else []:
                 now = _taken(now, _take(now, path, index, file.form), splices)
                 _unset(wanted, path, index)
-            now = _taken(now, _put(now, value, file.form), splices)
+            now = _taken(now, _put(now, value, file.form, _at(wanted, value.path) is not None), splices)
         except BrokenError as e:
             raise _broken(file, str(e)) from None
         _set(wanted, value)
-    if _checked(file, now) != wanted:
+    if not _reads(now, file.form, wanted):
         raise _unsafe(file, "hold connect … --print shows what to put there by hand")
     return Change(file, text, now, splices, paths)
 
@@ -105,7 +105,7 @@ def disconnect(file: File, text: str | None, record: Json | None) -> Change:
         if _at(wanted, tuple(made)) in ({}, []):
             now = _taken(now, _take(now, tuple(made), None, file.form), done)
             _unset(wanted, tuple(made), None)
-    if _full(_checked(file, now), file.form) != _full(wanted, file.form):
+    if not _reads(now, file.form, wanted):
         raise _unsafe(file, f"take {clients.ENTRY} out by hand")
     gone = bool(record and record.get("made")) and not _full(wanted, "toml")
     return Change(file, text, None if gone else now, [], [])
@@ -140,9 +140,17 @@ def _unsafe(file: File, hint: str) -> HoldfastError:
     return HoldfastError("failed", f"{file.path} is written in a way that cannot be changed safely", hint)
 
 
-def _put(text: str, value: Value, form: str) -> list[Splice]:
+def _reads(text: str, form: str, wanted: Any) -> bool:
+    """Whether a text says what it should, to the program that reads it."""
+    try:
+        return bool(_full(read(text, form), form) == _full(wanted, form))
+    except BrokenError:
+        return False
+
+
+def _put(text: str, value: Value, form: str, there: bool) -> list[Splice]:
     if form == "toml":
-        return toml_edit.put(text, value.path, value.value)
+        return toml_edit.put(text, value.path, value.value, there)
     return json_edit.put(text, value.path, value.value, form == "jsonc", append=value.append)
 
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _HEADER = re.compile(r"[ \t]*\[")
 
 
-def put(text: str, path: Sequence[str], table: dict[str, Any]) -> list[Splice]:
-    """The table at the end of the file, or in place of the one that is there."""
+def put(text: str, path: Sequence[str], table: dict[str, Any], there: bool = False) -> list[Splice]:
+    """The table at the end of the file, or in place of the one that is `there`."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [f"[{'.'.join(map(_key, path))}]", *(f"{_key(k)} = {_value(v)}" for k, v in table.items())]
     written = newline.join(lines) + newline
-    found = _span(text, path)
+    found = _span(text, path) if there else None
     if found is not None:
         return [(found[0], text[found[0] : found[1]], written)]
     before = "" if not text or text.endswith("\n") else newline
