@@ -121,6 +121,12 @@ class Records:
         self._all.pop(path, None)
         if record is not None:
             self._all[path] = record
+        try:
+            self._write()
+        except OSError as e:
+            raise HoldfastError("failed", f"{self._path} cannot be written: {e.strerror}", "nothing was changed") from None
+
+    def _write(self) -> None:
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
         temporary = f"{self._path}.{os.getpid()}.tmp"
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
