@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     assert isinstance(parser, arguments.Parser)
     parser.mistake = "failed"  # exit 2 from a hook would block the agent
     parser.add_argument("agent", metavar="claude", help="whose hook it is")
-    parser.add_argument("--wait", type=seconds, metavar="S", help="how long to wait for an answer: 30, 10m")
+    parser.add_argument("--wait", metavar="S", help="how long to wait for an answer: 30, 10m")
     parser.add_argument("--name", metavar="OPERATOR", default="claude", help="the agent that asks, if enrolled")
 
 
@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGALRM, _time_up)
     signal.setitimer(signal.ITIMER_REAL, _READ_S)
     try:
+        args.wait = seconds(args.wait) if args.wait is not None else None
         event = claude.read(sys.stdin.buffer.read(claude.INPUT_MAX + 1) if not sys.stdin.isatty() else b"")
         signal.setitimer(signal.ITIMER_REAL, _wait(args, event) + _SPARE_S)
         answer = _handled(event, args)
