@@ -247,7 +247,7 @@ def test_a_run_gets_a_note_when_claude_code_stops_and_a_checkpoint_before_it_com
     assert "ghp_" not in notes
     assert "ended (other)" in notes
     saved = hold("checkpoint", "ls", run, "--json").json
-    assert ["before Claude Code compacts (auto)"] == [c["label"] for c in saved]
+    assert [c["label"] for c in saved] == ["before Claude Code compacts (auto)"]
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"hook_event_name": 7}', b"\xff\xfe", b"[" * 100_000])

@@ -33,5 +33,16 @@ def json_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
 
+def project(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--project", metavar="P", help="which project (HOLDFAST_PROJECT, holdfast.toml, this folder)")
+
+
+def seconds(text: str) -> float:
+    """A duration such as 30s or 2h."""
+    from ..model.durations import duration_s
+
+    return duration_s(text)
+
+
 def why(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--why", metavar="TEXT", help="the reason, kept with the action")

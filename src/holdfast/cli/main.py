@@ -45,6 +45,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "operator": ("operator", "who may act here, and what each may do"),
     "replay": ("replay", "play a session's output again"),
     "export": ("export", "write a session as an asciinema recording"),
+    "project": ("project", "a folder, its phases and its tasks: where it stands"),
+    "task": ("task", "what is to be done, under which contract; start, verify, block, cancel"),
+    "policy": ("policy", "how a project's tasks are tried: retries, backends, verification"),
+    "backend": ("backend", "the command lines that do tasks"),
     "work": ("work", "durable runs: begin or submit one, see where it stands, end it"),
     "step": ("step", "a step's intent before its effect, its outcome after; settle one in doubt"),
     "note": ("note", "leave a decision, a finding or a question in a run's log"),
@@ -52,6 +56,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "checkpoint": ("checkpoint", "save where a run stands; show, compare, restore, fork"),
     "memory": ("memory", "a run's short-term memory: the window's messages, values that expire"),
     "artifact": ("artifact", "files that a run produced, kept by their content"),
+    "claim": ("claim", "what is believed to be true of this machine, and whether it still is"),
+    "resume": ("resume", "all that somebody needs to go on with a task, a run, a project"),
+    "report": ("report", "what was done in a time span, by whom, with what result"),
     "worker": ("worker", "run Python jobs; take over from a worker that died"),
     "store": ("store", "move the work from SQLite to PostgreSQL"),
     "mcp": ("mcp", "the MCP server for agents, on stdin and stdout"),
@@ -69,7 +76,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-TAKES_COMMAND = ("run", "exec")  # what stands after `--` is the user's, to the letter
+TAKES_COMMAND = ("run", "exec", "backend")  # what stands after `--` is the user's, to the letter
 
 
 def parser_for(name: str) -> argparse.ArgumentParser:

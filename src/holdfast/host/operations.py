@@ -16,6 +16,7 @@ from .identity import Caller, scope_of, unresolved
 from .ops.acting import Acting
 from .ops.channels import Channels
 from .ops.commands import Commands
+from .ops.facts import Facts
 from .ops.inbox import Asking
 from .ops.journal import JournalOps
 from .ops.lifetime import Lifetime
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Operations(Looking, Channels, Lifetime, Asking, Acting, Commands, OperatorOps, JournalOps, WorkOps):
+class Operations(Looking, Facts, Channels, Lifetime, Asking, Acting, Commands, OperatorOps, JournalOps, WorkOps):
     """Dispatch by name; who asks is identified and what they may is checked here, for every request."""
 
     def __init__(self, daemon: Daemon) -> None:

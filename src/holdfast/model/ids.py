@@ -9,7 +9,7 @@ from .limits import NAME_MAX
 
 _ALPHABET = b"0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u to misread
 _LETTERS = _ALPHABET * 8  # one for each value of a byte: a request id is made for every write
-PREFIXES = ("ses_", "hst_", "op_", "exe_", "req_", "grt_", "ask_", "run_", "att_")
+PREFIXES = ("ses_", "hst_", "op_", "exe_", "req_", "grt_", "ask_", "run_", "att_", "clm_")
 
 
 def new(prefix: str, length: int = 16) -> str:

@@ -118,3 +118,37 @@ WINDOW_TOKENS = 32_000  # of a memory window unless asked otherwise: fits every 
 WINDOW_MESSAGES_MAX = 1000  # kept in the cache per run; older ones are read from the store when a budget reaches them
 CACHE_BYTES_MAX = 64 << 20  # of windows in the process; the least used goes first
 SCRATCH_MAX = 1000  # scratch values of a run: they are part of its state
+
+# Tasks
+PHASES_MAX = 100  # of a project: a plan that people read
+TITLE_MAX = 200  # characters of a task's title: a line
+PROSE_MAX = 16 << 10  # characters of a goal, a constraint, a criterion: pages, not books
+LIST_MAX = 200  # constraints, criteria, artifacts, patterns of one contract: each is read by whoever does it
+AFTER_MAX = 1000  # dependencies of one task: a last task that gathers a large phase
+CHECKS_MAX = 64  # verification commands of one contract, and
+CHECKS_BYTES_MAX = 96 << 10  # of them in all: they travel as one argument, and the kernel takes 128 KiB
+CHECK_TIMEOUT_S = 600.0  # one verification command: a test suite; a longer one says so
+CHECK_TIMEOUT_MAX_S = 86400.0  # a night and a day; beyond it nobody waits for the answer
+CHECK_TAIL_BYTES = 4096  # of a verification's output kept with the attempt; the session's log has all of it
+TASKS_LISTED_MAX = 10_000  # in one answer: about 3 MB; a following call goes on from there
+ATTEMPTS_SHOWN_MAX = 100  # of one task in one answer, the latest
+ATTEMPTS_MAX = 3  # before somebody is asked: enough for a flake and a second thought
+STUCK_AFTER = 3  # attempts that fail in the same way: a fourth would, too
+TASK_TIMEOUT_S = 3600.0  # a backend's work at one attempt unless said otherwise
+POLICY_BYTES_MAX = 256 << 10  # one policy: rules that people write
+BACKENDS_MAX = 200  # command lines by name, in one store
+
+# Claims, briefs and reports
+CLAIMS_MAX = 1000  # of one task or run, and of one look: each is a question to the kernel
+CLAIM_BYTES_MAX = 64 << 10  # what is claimed, or the evidence of a look: last lines, not logs
+CLAIM_FILE_BYTES_MAX = 1 << 30  # a file that is claimed is hashed at each look that finds it touched
+CLAIM_TIMEOUT_S = 60.0  # a command that a look runs, unless said otherwise
+CLAIM_TAIL_BYTES = 4096  # read back from a session for its last lines
+CLAIM_TAIL_LINES = 12  # of them: an exception with its message
+BRIEF_TOKENS = 4000  # of a brief unless asked otherwise: a page or two, small beside any model's window
+BRIEF_LISTED = 50  # of each kind of fact gathered for a brief: more is counted, and never fits anyway
+BRIEF_SESSIONS = 20  # sessions of one brief that are asked how they are
+BRIEF_TAIL_BYTES = 2048  # of a session's output that is shown: the last screen's end
+REPORT_TASKS = 1000  # tasks and runs listed in one report; all are counted
+REPORT_EVENTS = 20  # of one task in a report, the latest; hold task show has more
+REPORT_LANES = 80  # rows of the timeline picture: what a page can show

@@ -1,76 +1,209 @@
-"""How a worker comes to its run: the next one that is free, and the one that waits for a person is left alone."""
+"""What a claim says, and whether it still holds: what was seen then beside what the kernel says now. Pure."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..model.errors import HoldfastError
-from ..store import queries
-from ..store.base import Query, Transaction
-from . import leases, runs, steps, values
+from ..model.errors import invalid
 
 Json = dict[str, Any]
-_TRIED_MAX = 8  # candidates of one look; what others took in this moment is skipped
-
-# Runs of these jobs that no person is asked about. A run parked on a step comes back once that is settled.
-_WAITING = (
-    " FROM run r JOIN attempt a ON a.id = r.attempt WHERE r.state = 'active' AND a.ended_at IS NULL"
-    " AND NOT EXISTS (SELECT 1 FROM step s WHERE s.run = r.id AND s.key = r.waits_for AND s.state = 'in_doubt')"
-    " AND r.job IN ({jobs})"
-)
+KINDS = ("port", "file", "pid", "command", "session")
+STATES = ("holds", "drifted", "unknown")
+_WORST = {"drifted": 0, "unknown": 1, "holds": 2}
 
 
-class Claim(NamedTuple):
-    """What a worker can do, and how patient it is."""
+def told(claim: Json) -> str:
+    """A claim in one line."""
+    spec, seen = claim["spec"], claim["seen"]
+    kind = claim["kind"]
+    if kind == "port":
+        owner = seen.get("session_name") or seen.get("command")
+        return f"port {spec['port']} is served" + (f" by {owner}" if owner else "")
+    if kind == "file":
+        return f"{spec['path']} has SHA-256 {seen['sha256'][:12]}…"
+    if kind == "pid":
+        return f"process {spec['pid']} ({seen.get('name') or '?'}) is alive"
+    if kind == "command":
+        return f"`{spec['command']}` succeeds"
+    return f"session {seen.get('session_name') or spec['session']} is live"
 
-    jobs: tuple[str, ...]
-    worker: str
-    ttl: int  # microseconds
-    standby: bool
-    request: str
+
+def check(kind: object, spec: object, seen: object) -> tuple[str, Json, Json]:
+    """As the store may keep it; whoever made the observation is the client."""
+    if kind not in KINDS:
+        raise invalid(f"there is no claim of kind {str(kind)[:40]!r}", "one of " + ", ".join(KINDS))
+    if not isinstance(spec, dict) or not isinstance(seen, dict):
+        raise invalid("a claim has what is claimed and what was seen", "hold claim add --help")
+    needed = {"port": "port", "file": "path", "pid": "pid", "command": "command", "session": "session"}[str(kind)]
+    if spec.get(needed) in (None, ""):
+        raise invalid(f"a claim of kind {kind} names its {needed}", "hold claim add --help")
+    return str(kind), spec, seen
 
 
-def claim(wanted: Claim) -> Transaction[Json]:
-    """The oldest run that is free, leased to this worker; else when to look again.
+def worst(states: list[str]) -> str:
+    """What several results come to."""
+    return min(states, key=_WORST.__getitem__, default="holds")
 
-    A standby leaves a new run to the others for as long as a lease: after that there is none. What a worker left, by
-    death or by giving it back, is anybody's at once.
+
+def judge(claim: Json, now: Json) -> Json:
+    """`{"state", "said", "evidence"}` from a claim and what was observed for it.
+
+    `now` holds what the kernel said: `host`, `boot`, `session` (its status, or null where it is gone), `ports` (who
+    listens on the claimed port), `process`, `file`, `command`; and `tail`, the session's last lines.
     """
-    waiting = _WAITING.replace("{jobs}", ", ".join("?" * len(wanted.jobs)))
-    patience = wanted.ttl if wanted.standby else 0
-    found = yield Query(
-        "SELECT r.id" + waiting + " AND (a.lease_until <= {now} OR a.worker = ?)"
-        " AND (a.epoch > 0 OR r.created_at + ? <= {now}) ORDER BY r.created_at, r.id LIMIT ?",
-        (*wanted.jobs, wanted.worker, patience, _TRIED_MAX),
-    )
-    for (run,) in found:
-        held = yield from queries.held(run)
-        kept = yield from queries.run(run)
-        if kept.ended_at is None and (not steps.alive(held) or held.worker == wanted.worker):
-            yield from leases.grant(run, held, wanted.worker, wanted.ttl, wanted.request)
-            yield Query("UPDATE run SET waits_for = NULL WHERE id = ?", (run,))
-            return (yield from runs.answer(run, resumed=held.epoch > 0)) | {"before": held.worker}
-    ahead = yield Query(
-        "SELECT COUNT(*), MIN(CASE WHEN a.epoch > 0 THEN a.lease_until ELSE r.created_at + ? END) - {now}" + waiting,
-        (patience, *wanted.jobs),
-    )
-    active, left = ahead[0]
-    return {"run": None, "active": int(active), "next_in_s": None if left is None else max(0.0, int(left) / 1e6)}
+    if claim["host"] and claim["host"] != now.get("host"):
+        return _unknown(f"it was made on host {claim['host']}", "this host's kernel does not know", host=claim["host"])
+    return _RULES[claim["kind"]](claim, now)
 
 
-def park(run: str, epoch: int, key: str, by: str) -> Transaction[Json]:
-    """Give the run back until this step is settled: another worker could do no more about it."""
-    held = yield from queries.held(run)
-    kept = yield from queries.run(run)
-    answer = {"run": run, "waits_for": key}
-    if held.epoch == epoch and held.lease_until == 0 and kept.waits_for == key:
-        return answer  # said before, and the answer was lost
-    leases.check(held, epoch)
-    step = yield from queries.step(run, key)
-    if step is None or step.state not in ("open", "in_doubt"):
-        raise HoldfastError("conflict", f"step {key!r} is not in doubt", "there is nothing to wait for")
-    yield Query("UPDATE run SET waits_for = ? WHERE id = ?", (key, run))
-    yield Query("UPDATE attempt SET lease_until = 0 WHERE id = ?", (held.attempt,))
-    event = values.encode({"event": "parked", "worker": held.worker, "waits_for": key}, "event")
-    yield from queries.append(run, "run", event, at=held.now, epoch=epoch, by=by, step=key)
-    return answer
+def _result(state: str, said: str, **evidence: Any) -> Json:
+    return {"state": state, "said": said, "evidence": {k: v for k, v in evidence.items() if v is not None}}
+
+
+def _unknown(what: str, why: str, **evidence: Any) -> Json:
+    return _result("unknown", f"{what}: {why}", **evidence)
+
+
+# -- sessions ----------------------------------------------------------------------------------------------------------
+
+
+def ended_words(session: Json) -> str:
+    """How a session that is not live came to that, in words."""
+    if session["state"] == "lost":
+        return "its keeper died, and nobody saw how it ended"
+    exit = session["exit"] or {}
+    if not exit.get("known", True) or not exit:
+        return "how it ended is unknown"
+    how = f"signal {exit['signal']}" if exit.get("signal") else f"exit code {exit['code']}"
+    return f"{'reaped, ' if session['state'] == 'reaped' else ''}{how}" + (f" at {exit['at']}" if exit.get("at") else "")
+
+
+def _of_session(session: Json | None, tail: str | None) -> Json:
+    """The evidence that a session gives: alive or not, how it ended, what it said last."""
+    if session is None:
+        return {"session_state": "gone"}
+    facts: Json = {"session": session["id"], "session_name": session["name"], "session_state": session["state"],
+                   "generation": session["generation"], "observed_at": session["observed_at"]}  # fmt: skip
+    if session["state"] != "live" or session["exit"]:
+        facts["exit"] = session["exit"]
+    if session["state"] != "live" and tail:
+        facts["last_lines"] = tail
+    return facts
+
+
+def _session(claim: Json, now: Json) -> Json:
+    session = now.get("session")
+    if now.get("session_error"):
+        return _unknown("the session", now["session_error"])
+    if session is None:
+        return _result("drifted", "the session is gone: it was removed", **_of_session(None, None))
+    evidence = _of_session(session, now.get("tail"))
+    if session["state"] == "live":
+        later = session["generation"] - (claim["seen"].get("generation") or session["generation"])
+        again = f", restarted {later} time{'s' if later != 1 else ''} since" if later > 0 else ""
+        return _result("holds", f"{session['name']} is live, pid {session['pid']}{again}", **evidence)
+    return _result("drifted", f"{session['name']} is {session['state']}: {ended_words(session)}", **evidence)
+
+
+# -- ports -------------------------------------------------------------------------------------------------------------
+
+
+def _port(claim: Json, now: Json) -> Json:
+    spec, seen, rows = claim["spec"], claim["seen"], now.get("ports") or []
+    port, wanted = spec["port"], spec.get("session") or seen.get("session")
+    session = now.get("session")
+    evidence = _of_session(session, now.get("tail")) if wanted else {}
+    if rows:
+        evidence["owner"] = rows[0]
+    if any(wanted and row.get("session") == wanted for row in rows):
+        mine = next(row for row in rows if row.get("session") == wanted)
+        return _result("holds", f"{_name(mine)} listens on {mine['address']}:{port}, pid {mine['pid']}",
+                       **{**evidence, "owner": mine})  # fmt: skip
+    if rows:
+        owner = rows[0]
+        if not wanted and _same_program(seen, owner):
+            return _result("holds", f"{_name(owner)} listens on {owner['address']}:{port}", **evidence)
+        if not wanted and not seen.get("pid"):  # nobody had it when the claim was made: it names no owner
+            return _result("holds", f"{_name(owner)} listens on {owner['address']}:{port}", **evidence)
+        instead = f"port {port} is served by {_name(owner)} now"
+        if wanted and session is not None and session["state"] != "live":
+            instead += f"; {session['name']} is {session['state']}: {ended_words(session)}"
+        return _result("drifted", instead, **evidence)
+    said = f"nobody listens on port {port}"
+    if wanted and session is None:
+        said += "; the session is gone"
+    elif session is not None and session["state"] != "live":
+        said += f"; {session['name']} is {session['state']}: {ended_words(session)}"
+    elif session is not None:
+        said += f"; {session['name']} is live and does not"
+    return _result("drifted", said, **evidence)
+
+
+def _same_program(seen: Json, owner: Json) -> bool:
+    same_process = seen.get("pid") == owner.get("pid") and seen.get("started") == owner.get("started")
+    return same_process or bool(seen.get("command") and seen.get("command") == owner.get("command"))
+
+
+def _name(row: Json) -> str:
+    if row.get("session_name"):
+        return f"session {row['session_name']}"
+    return f"{row['command']} (pid {row['pid']})" if row.get("command") else "another program"
+
+
+# -- processes, files, commands ----------------------------------------------------------------------------------------
+
+
+def _pid(claim: Json, now: Json) -> Json:
+    spec, seen, process = claim["spec"], claim["seen"], now.get("process")
+    evidence = _of_session(now.get("session"), now.get("tail")) if seen.get("session") else {}
+    if seen.get("boot") and now.get("boot") and seen["boot"] != now["boot"]:
+        return _result("drifted", "the machine has been started again since", **evidence)
+    if process is None:
+        said = f"process {spec['pid']} has ended"
+        session = now.get("session")
+        if session is not None and session["state"] != "live":
+            said += f"; {session['name']} is {session['state']}: {ended_words(session)}"
+        return _result("drifted", said, **evidence)
+    if process.get("hidden"):
+        return _unknown(f"process {spec['pid']}", "what it is may not be seen by who asks")
+    if process["started"] != seen.get("started"):
+        what = process["command"] or process["name"]
+        return _result("drifted", f"pid {spec['pid']} was given to another process: {what}", process=process, **evidence)
+    if process["state"] == "zombie":
+        return _result("drifted", f"process {spec['pid']} has ended and waits to be reaped", process=process, **evidence)
+    return _result("holds", f"process {spec['pid']} is alive ({process['state']})", process=process, **evidence)
+
+
+def _file(claim: Json, now: Json) -> Json:
+    path, seen, file = claim["spec"]["path"], claim["seen"], now.get("file") or {}
+    if file.get("error"):
+        return _unknown(path, file["error"])
+    if not file.get("exists"):
+        return _result("drifted", f"{path} is gone", was=_short(seen))
+    if file["sha256"] != seen["sha256"]:
+        said = f"{path} has changed: {seen['size']:,} bytes then, {file['size']:,} now"
+        return _result("drifted", said, was=_short(seen), now=_short(file), modified_at=file.get("modified_at"))
+    return _result("holds", f"{path} is as it was ({file['size']:,} bytes)", sha256=file["sha256"])
+
+
+def _short(file: Json) -> Json:
+    return {"sha256": file["sha256"], "size": file["size"]}
+
+
+def _command(claim: Json, now: Json) -> Json:
+    ran = now.get("command")
+    if ran is None:
+        return _unknown("the command", "it was not run")
+    evidence = {k: ran.get(k) for k in ("exit_code", "duration_ms", "session", "at")}
+    if ran["state"] == "passed":
+        return _result("holds", "it succeeded", **evidence)
+    tail = ran.get("tail") or None
+    if ran["state"] == "timeout":
+        return _result("drifted", f"it did not end within {claim['spec']['timeout_s']:g} s", last_lines=tail, **evidence)
+    if ran["state"] == "failed":
+        how = f"signal {ran['signal']}" if ran.get("signal") else f"exit code {ran['exit_code']}"
+        return _result("drifted", f"it failed with {how}", last_lines=tail, **evidence)
+    return _unknown("the command", ran.get("why") or "how it ended was not seen", last_lines=tail, **evidence)
+
+
+_RULES = {"session": _session, "port": _port, "pid": _pid, "file": _file, "command": _command}

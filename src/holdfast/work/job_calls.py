@@ -9,7 +9,7 @@ from ..model.errors import invalid
 from ..model.limits import JOBS_MAX, RUN_LEASE_S
 from ..model.work import check_word
 from ..store.base import Store
-from . import claims, leases
+from . import leases, taking
 
 Json = dict[str, Any]
 
@@ -30,16 +30,16 @@ class JobCalls:
         """The next run of these jobs that is free, leased to this worker; `run` is null when there is none."""
         if type(jobs) is not list or not 0 < len(jobs) <= JOBS_MAX:
             raise invalid(f"a worker knows 1 to {JOBS_MAX} jobs", "register them in a holdfast.Jobs()")
-        wanted = claims.Claim(
+        wanted = taking.Claim(
             jobs=tuple(check_word("a job", job) for job in jobs),
             worker=check_word("a worker", worker),
             ttl=leases.check_ttl(ttl_s),
             standby=bool(standby),
             request=request or ids.new("req_"),
         )
-        return await self.store.write(lambda: claims.claim(wanted))
+        return await self.store.write(lambda: taking.claim(wanted))
 
     async def run_park(self, *, run: str, epoch: int, key: str, by: str | None = None) -> Json:
         """A worker can do no more before this step is settled: the lease is given back until then."""
         run = await self._run(run)
-        return await self.store.write(lambda: claims.park(run, epoch, check_word("a step's key", key), by or self.by))
+        return await self.store.write(lambda: taking.park(run, epoch, check_word("a step's key", key), by or self.by))

@@ -124,7 +124,8 @@ class Records:
         try:
             self._write()
         except OSError as e:
-            raise HoldfastError("failed", f"{self._path} cannot be written: {e.strerror}", "nothing was changed") from None
+            words = f"{self._path} cannot be written: {e.strerror}"
+            raise HoldfastError("failed", words, "nothing was changed") from None
 
     def _write(self) -> None:
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)

@@ -1,0 +1,39 @@
+"""All that somebody with an empty context needs to go on: goal, doubts, what no longer holds, what to do next.
+
+  hold resume                       the current project, or all runs under way
+  hold resume 1.5                   a task; also PROJECT/ID, or a run's id
+  hold resume 1.5 --max-tokens 500  Markdown for a model, within a budget
+  hold resume --json                for a program: follow next_action
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..client.sync import Host
+from ..model.limits import BRIEF_TOKENS
+from . import arguments, output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="TASK", nargs="?", help="a task, or a run's id; else the current project")
+    parser.add_argument("--project", metavar="P", help="another project than the current one")
+    parser.add_argument("--max-tokens", metavar="N", type=int, default=BRIEF_TOKENS,
+                        help=f"as estimated; {BRIEF_TOKENS} unless said otherwise")  # fmt: skip
+    arguments.json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    project = args.project or os.environ.get("HOLDFAST_PROJECT")
+    brief = Host().work.resume(args.target, project=project, max_tokens=args.max_tokens)
+    text = brief.pop("text")
+    if args.json:
+        output.print_json(brief)
+    else:
+        sys.stdout.write(text)
+    return 0

@@ -1,0 +1,202 @@
+"""What to do next, from what is known of a task or a run: one action that a program can follow. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def action(kind: str, why: str, *command: str, **more: Any) -> Json:
+    """`command` is empty where nothing is to be run; `needs` names what only the follower can fill in."""
+    return {"kind": kind, "command": list(command), "why": why, **{k: v for k, v in more.items() if v is not None}}
+
+
+def decide(facts: Json) -> Json:
+    """In this order: what is in doubt, what no longer holds, what waits for a person, what is left to do, what proves
+    it. A task or a run that is finished says so."""
+    task, run = facts.get("task"), facts.get("run")
+    if task is not None and task["status"] not in ("active", "paused"):
+        found = _idle_task(facts, task)
+        if found is not None:
+            return found
+    if run is None or run["state"] != "active":
+        return _without_run(task, run)
+    ids: Json = {"run": run["run"], "task": task["id"] if task else run.get("task")}
+    worked = run["leased"] and not str(run["worker"]).startswith("hand:")
+    if facts["in_doubt"] and not (worked and not run.get("waits_for")):
+        return _settle(facts["in_doubt"][0], ids)
+    if worked:
+        why = f"{run['worker']} is at it; its lease ends at {run['lease_until']} unless it is renewed"
+        return action("wait", why, **ids)
+    return (
+        _revive(facts, ids)
+        or _asked(facts, ids)
+        or _left_open(facts, run, ids)
+        or _pending(facts, run, ids)
+        or _prove(facts, task, run, ids)
+    )
+
+
+def nothing(facts: Json) -> Json:
+    """Of a project or a store in which it is nobody's turn."""
+    project = facts.get("project")
+    if project is None:
+        return action("done", "no run is under way")
+    if facts["counts"].get("pending"):
+        return action("wait", "what is left waits for tasks that were cancelled, or for another phase",
+                      "hold", "project", "show", project["name"])  # fmt: skip
+    if any(facts["counts"].values()):
+        return action("done", "nothing is left to do")
+    return action("add_task", "the project has no tasks yet", "hold", "task", "add", "TITLE", "--project",
+                  project["name"], needs=["TITLE"])  # fmt: skip
+
+
+# -- tasks without a run under way -----------------------------------------------------------------------------------
+
+
+def _idle_task(facts: Json, task: Json) -> Json | None:
+    id, status = task["id"], task["status"]
+    command = ["hold", "task", "start", task["key"]]
+    if status in ("done", "cancelled"):
+        return action("done", f"the task is {status}", task=id)
+    if status == "blocked":
+        if facts["in_doubt"]:
+            step = facts["in_doubt"][0]
+            return _settle(step, {"run": step["run"], "task": id})
+        report = task.get("report") or {}
+        asked = report.get("question")
+        unblock = ("hold", "task", "unblock", task["key"], "--why", "WHY")
+        if asked:
+            return action("answer", f"it waits for an answer: {asked}", *unblock, task=id, needs=["WHY"])
+        why = report.get("why") or "it was blocked"
+        return action("unblock", f"blocked: {why}", *unblock, task=id, needs=["WHY"])
+    if status == "ready":
+        return action("start_task", "nothing is in its way", *command, task=id)
+    if status == "failed":
+        return action("start_task", "the last attempt failed and may be tried again", *command, task=id)
+    if task["needs"]:
+        first = task["needs"][0]
+        why = f"{len(task['needs'])} tasks come first; {first['id']} is {first['status']}"
+        return action("resume_task", why, "hold", "resume", first["key"], "--json", task=first["id"])
+    return action("wait", f"phase {task['phase']} has not begun", task=id)
+
+
+def _without_run(task: Json | None, run: Json | None) -> Json:
+    if task is None:
+        state = run["state"] if run else "not there"
+        return action("done", f"the run is {state}", run=run["run"] if run else None)
+    if run is not None and run["state"] == "done":
+        return action("rerun_verification", "its run is done; the verification decides", "hold", "task", "done",
+                      task["key"], task=task["id"], run=run["run"])  # fmt: skip
+    return action("start_task", "no attempt is under way", "hold", "task", "start", task["key"], task=task["id"])
+
+
+# -- a run under way -------------------------------------------------------------------------------------------------
+
+
+def _settle(step: Json, ids: Json) -> Json:
+    run, key = step["run"], step["key"]
+    about = {**ids, "run": run, "step": key}
+    settle = ["hold", "step", "settle", run, key]
+    if step.get("exec_id"):
+        return action("settle_step", "a command in a session whose end its host recorded", *settle, "--from-exec", **about)
+    if step["effect"] == "idempotent":
+        again = ["hold", "step", "begin", run, key, "--effect", "idempotent"]
+        if step.get("args") is not None:
+            again += ["--args", json.dumps(step["args"])]
+        return action("continue_run", "an idempotent step may run again under its key", *again, **about)
+    proof = ["--evidence", "EVIDENCE"]
+    owner = f"; {step['owner']} is to settle it" if step.get("owner") else ""
+    why = f"{step.get('action') or key} was begun at {step['begun_at']} and nobody saw how it ended{owner}"
+    choices = {said: [*settle, f"--{said.replace('_', '-')}", *proof] for said in ("done", "not_done", "failed")}
+    return action("settle_step", why, *choices["not_done"], choices=choices, needs=["EVIDENCE"], **about)
+
+
+def _revive(facts: Json, ids: Json) -> Json | None:
+    """A claim that drifted because its session ended: start that again."""
+    for claim in facts["claims"]:
+        state = claim["evidence"].get("session_state")
+        if claim["state"] == "drifted" and state in ("exited", "lost", "reaped"):
+            name = claim["evidence"]["session"]
+            why = f"{claim['claim']}: {claim['said']}"
+            return action("restart_session", why, "hold", "restart", name, session=name, claim=claim["id"], **ids)
+    return None
+
+
+def _asked(facts: Json, ids: Json) -> Json | None:
+    for ask in facts["asks"]:
+        words = ("hold", "answer", ask["id"], "TEXT")
+        if ask["kind"] == "approval":
+            words = ("hold", "answer", ask["id"], "--approve")
+        why = f"somebody is asked: {ask['text']}"
+        needs = None if ask["kind"] == "approval" else ["TEXT"]
+        return action("answer", why, *words, ask=ask["id"], session=ask["session"], needs=needs, **ids)
+    return None
+
+
+def _left_open(facts: Json, run: Json, ids: Json) -> Json | None:
+    if not facts["open"]:
+        return None
+    step = facts["open"][0]
+    if not run["leased"]:  # whoever began it is gone: it is in doubt as soon as somebody goes on
+        return _settle(step, ids)
+    ends = ["hold", "step", "end", run["run"], step["key"]]
+    fails = ["hold", "step", "fail", run["run"], step["key"], "--error", "ERROR"]
+    why = f"{run['worker']} began it by hand at {step['begun_at']}: say how it ended"
+    return action("continue_run", why, *ends, step=step["key"], choices={"end": ends, "fail": fails}, **ids)
+
+
+def _pending(facts: Json, run: Json, ids: Json) -> Json | None:
+    """The next entry of the plan, then the next item."""
+    if run.get("job"):
+        return action("wait", f"a worker that knows the job {run['job']} goes on with it", **ids)
+    left = [entry for entry in facts["plan"] if entry["state"] != "done"]
+    if left:
+        entry = left[0]
+        why = f"next in the plan ({len(facts['plan']) - len(left)} of {len(facts['plan'])} done): {entry['text']}"
+        return _do(run, entry, why, ids)
+    items = run.get("items") or {}
+    waiting = [*items.get("failed", []), *items.get("pending", [])]
+    if waiting:
+        why = f"{len(items['done'])} of {items['total']} items are done; next: {waiting[0]}"
+        return _do(run, {"key": waiting[0], "item": waiting[0]}, why, ids)
+    for step in facts["failed"][:1]:
+        words = ("hold", "step", "begin", run["run"], step["key"], "--effect", step["effect"])
+        return action("continue_run", f"the step failed and may run again: {step['error']}", *words, step=step["key"], **ids)
+    return None
+
+
+def _do(run: Json, entry: Json, why: str, ids: Json) -> Json:
+    key, effect = entry.get("key"), entry.get("effect") or "unsafe"
+    more: Json = {k: entry.get(k) for k in ("item", "session") if entry.get(k)}
+    if entry.get("command") and key:
+        if entry.get("session"):
+            words = ["hold", "exec", entry["session"], "--step", f"{run['run']}:{key}", "--effect", effect, "--",
+                     entry["command"]]  # fmt: skip
+            return action("continue_run", why, *words, step=key, effect=effect, **more, **ids)
+        more["run_command"] = entry["command"]
+    if key is None:
+        words = ["hold", "note", run["run"], "TEXT"]
+        return action("continue_run", why, *words, needs=["TEXT"], **more, **ids)
+    begin = ["hold", "step", "begin", run["run"], key, "--effect", effect, "--json"]
+    then = ["hold", "step", "end", run["run"], key]
+    return action("continue_run", why, *begin, step=key, effect=effect, then=then, **more, **ids)
+
+
+def _prove(facts: Json, task: Json | None, run: Json, ids: Json) -> Json:
+    if task is None:
+        return action("end_run", "nothing is left of what it declared", "hold", "work", "end", run["run"], **ids)
+    done = ("hold", "task", "done", task["key"])
+    failing = [v for v in facts["verification"] if v.get("state") != "passed"]
+    if failing:
+        first = failing[0]
+        why = f"the verification last failed at `{first.get('command')}`: mend that, then verify again"
+    elif facts["verification"]:
+        why = "its verification passed"
+    elif facts["plan"] or run.get("items") or any(run["steps"].values()):
+        why = "nothing is left in its plan: the verification decides"
+    else:
+        why = "nothing was planned or done yet: do what the goal asks, then let the verification decide"
+    return action("rerun_verification", why, *done, **ids)

@@ -1,0 +1,239 @@
+"""What the store knows for a brief: of a task, a run, a project, or of all that is under way. Each query is bounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model.limits import BRIEF_LISTED
+from ..model.times import rfc3339
+from ..store import queries
+from ..store.base import Query, Step, Transaction
+from . import claim_rows, runs, steps, task_rows, task_views, values
+from .replay import text_of
+
+Json = dict[str, Any]
+_NOTED = ("decision", "learned", "rejected", "question", "answer")
+_UNFINISHED = "s.state IN ('open', 'in_doubt')"  # in these words the index of unfinished steps is used
+
+
+def _time(micros: int | None) -> str | None:
+    return rfc3339(micros / 1e6) if micros else None
+
+
+def blank(of: str) -> Json:
+    """Every fact that a brief may need, none of them known."""
+    lists = ("constraints", "acceptance", "in_doubt", "open", "failed", "claims", "events", "plan", "attempts",
+             "decisions", "paths_not_taken", "questions", "sessions", "asks", "verification", "active", "blocked",
+             "ready")  # fmt: skip
+    return {"of": of, "project": None, "task": None, "run": None, "goal": None, "resume_point": None, "counts": {},
+            "totals": {}, **{name: [] for name in lists}}  # fmt: skip
+
+
+def of_task(key: str) -> Transaction[Json]:
+    shown = yield from task_views.show(key)
+    task = yield from task_rows.task(key)
+    needs = yield Query(
+        "SELECT t.id, t.key, t.status FROM dependency d JOIN task t ON t.key = d.needs"
+        " WHERE d.task = ? AND t.status <> 'done' ORDER BY t.n LIMIT ?", (key, BRIEF_LISTED),
+    )  # fmt: skip
+    facts = blank("task")
+    contract = shown["contract"]
+    report = {k: shown[k] for k in ("why", "question") if shown.get(k)}
+    facts |= {
+        "observed_at": shown["observed_at"],
+        "project": {"name": task.project, "root": shown["root"]},
+        "task": {"key": key, "id": task.id, "title": task.title, "status": shown["status"], "phase": task.phase,
+                 "needs": [dict(zip(("id", "key", "status"), row, strict=True)) for row in needs], "report": report},
+        "goal": contract.get("goal"), "constraints": list(contract.get("constraints") or []),
+        "acceptance": list(contract.get("acceptance") or []),
+        "attempts": [_attempt(a) for a in shown["attempts"][-BRIEF_LISTED:]][::-1],
+        "events": [{k: e[k] for k in ("at", "event", "by", "why") if e[k]} for e in shown["events"][::-1][:5]],
+    }  # fmt: skip
+    facts["totals"]["attempts"] = shown["attempt_count"]
+    record = shown["attempts"][-1]["verification"] if shown["attempts"] else None
+    facts["verification"] = (record or {}).get("results") or []
+    if task.run is not None:
+        yield from _of_run(task.run, facts)
+    yield from _steps(facts, "a.task = ?", key)
+    facts["claims"] = yield from claim_rows.listing(key, None)
+    return facts
+
+
+def _attempt(attempt: Json) -> Json:
+    told = {k: attempt[k] for k in ("n", "backend", "outcome", "worker", "classification", "ended_at")}
+    return {**told, "created_at": attempt["begun_at"], "run": attempt["run_id"],
+            "verification": (attempt["verification"] or {}).get("results") or []}  # fmt: skip
+
+
+def of_run(run: str) -> Transaction[Json]:
+    facts = blank("run")
+    now = yield from queries.now()
+    facts["observed_at"] = _time(now)
+    yield from _of_run(run, facts)
+    yield from _steps(facts, "s.run = ?", run)
+    facts["claims"] = yield from claim_rows.listing(None, run)
+    facts["events"] = yield from _run_events(run)
+    return facts
+
+
+def _of_run(run: str, facts: Json) -> Transaction[None]:
+    """The run's own state, what was noted in it, and the sessions that it used."""
+    facts["run"] = yield from runs.status(run)
+    noted = yield Query(
+        "SELECT seq, kind, at, by_whom, body FROM log WHERE run = ? AND kind IN (?, ?, ?, ?, ?) ORDER BY seq DESC LIMIT ?",
+        (run, *_NOTED, 4 * BRIEF_LISTED),
+    )
+    entries = [
+        {"seq": seq, "kind": kind, "at": _time(at), "by": by, "body": values.decode(body)}
+        for seq, kind, at, by, body in noted
+    ]  # fmt: skip
+    kept = [e for e in entries if e["kind"] in ("decision", "learned")]
+    facts["decisions"] = [_noted(e) for e in kept[:BRIEF_LISTED]]  # the latest first
+    facts["totals"]["decisions"] = len(kept)
+    facts["paths_not_taken"] = [_noted(e) for e in entries if e["kind"] == "rejected"][:BRIEF_LISTED]
+    facts["questions"] = _questions(entries[::-1])[-BRIEF_LISTED:][::-1]
+    facts["sessions"] = facts["run"]["sessions"][::-1]
+
+
+def _noted(entry: Json) -> Json:
+    why = entry["body"].get("why") if isinstance(entry["body"], dict) else None
+    told = {"kind": entry["kind"], "text": text_of(entry["body"]), "why": why, "at": entry["at"], "by": entry["by"]}
+    return {k: v for k, v in told.items() if v}
+
+
+def _questions(entries: list[Json]) -> list[Json]:
+    """Each with the answer that names it, or that came next."""
+    asked: list[Json] = []
+    for entry in entries:
+        body = entry["body"]
+        if entry["kind"] == "question":
+            asked.append({"seq": entry["seq"], "text": text_of(body), "answer": None})
+        elif entry["kind"] == "answer":
+            to = body.get("to") if isinstance(body, dict) else None
+            for question in asked:
+                if question["answer"] is None and to in (None, question["seq"]):
+                    question["answer"] = text_of(body)
+                    break
+    return asked
+
+
+def _run_events(run: str) -> Transaction[list[Json]]:
+    rows = yield Query(
+        "SELECT at, by_whom, body FROM log WHERE run = ? AND kind = 'run' ORDER BY seq DESC LIMIT 5", (run,)
+    )
+    found = []
+    for at, by, body in rows:
+        about = values.decode(body)
+        event = {"at": _time(at), "event": about.get("event"), "by": by, "why": about.get("why")}
+        found.append({k: v for k, v in event.items() if v})
+    return found
+
+
+def _steps(facts: Json, where: str, *args: str) -> Transaction[None]:
+    """What is open and what is in doubt, oldest first, with their number; and the latest that failed."""
+    names = ", ".join(f"s.{f}" for f in Step._fields)
+    of = f" FROM step s JOIN run r ON r.id = s.run JOIN attempt a ON a.id = r.attempt WHERE {where}"
+    now = yield from queries.now()
+    for state in ("in_doubt", "open"):
+        rows = yield Query(
+            f"SELECT {names}{of} AND r.state = 'active' AND {_UNFINISHED} AND s.state = ?"
+            " ORDER BY s.begun_at, s.key LIMIT ?",
+            (*args, state, BRIEF_LISTED + 1),
+        )
+        facts[state] = [steps.report(Step(*row), now) for row in rows[:BRIEF_LISTED]]
+        total = len(rows)
+        if total > BRIEF_LISTED:
+            counted = yield Query(f"SELECT COUNT(*){of} AND r.state = 'active' AND {_UNFINISHED} AND s.state = ?", (*args, state))
+            total = int(counted[0][0])
+        facts["totals"][state] = total
+    run = facts["run"]
+    if run is not None and run["steps"]["failed"]:
+        rows = yield Query(
+            f"SELECT {names} FROM step s WHERE s.run = ? AND s.state = 'failed' ORDER BY s.begun_at, s.key LIMIT 5",
+            (run["run"],),
+        )
+        facts["failed"] = [steps.report(Step(*row), now) for row in rows]
+
+
+def plan_states(run: str, keys: list[str]) -> Transaction[dict[str, str]]:
+    """How the steps of a plan stand."""
+    marks = ", ".join("?" * len(keys))
+    rows = yield Query(f"SELECT key, state, outcome FROM step WHERE run = ? AND key IN ({marks})", (run, *keys))
+    return {key: runs.standing(state, outcome) for key, state, outcome in rows}
+
+
+# -- more than one task ------------------------------------------------------------------------------------------------
+
+
+def of_project(name: str) -> Transaction[Json]:
+    """What is under way, blocked and ready; `focus` is the task whose turn it is."""
+    project = yield from task_rows.project(name)
+    facts = blank("project")
+    facts |= {"observed_at": _time(project.now), "project": {"name": name, "root": project.root}}
+    rows = yield Query("SELECT status, COUNT(*) FROM task WHERE project = ? GROUP BY status", (name,))
+    counts = {str(status): int(n) for status, n in rows}
+    facts["counts"] = {"phase " + project.active_phase: 1} if project.active_phase and not counts else counts
+    prefix = name + "/"
+    yield from _steps(facts, "substr(a.task, 1, LENGTH(?)) = ?", prefix, prefix)
+    doubts = {step["run"] for step in facts["in_doubt"]}
+    for listed, statuses in (("active", ["active"]), ("blocked", ["blocked", "failed", "paused"])):
+        for status in statuses:
+            told = yield from task_views.listing(name, status, None, BRIEF_LISTED, None)
+            facts[listed] += [_listed(t, doubts) for t in told]
+        facts["totals"][listed] = sum(counts.get(status, 0) for status in statuses)
+    ready = yield from task_views.listing(name, "ready", None, BRIEF_LISTED, None)
+    facts["ready"] = [_listed(t, doubts) for t in ready]
+    total = yield Query(
+        "SELECT COUNT(*) FROM task WHERE project = ? AND phase = ? AND waiting = 0 AND status IN ('pending', 'failed')"
+        " AND retry_at <= ?", (name, project.active_phase or "", project.now),
+    )  # fmt: skip
+    facts["totals"]["ready"] = int(total[0][0])
+    for task in facts["blocked"]:
+        rows = yield Query("SELECT report FROM task WHERE key = ?", (f"{name}/{task['id']}",))
+        report = values.decode(rows[0][0]) or {}
+        task["why"] = report.get("question") or report.get("why")
+    facts["focus"] = _focus(facts, name)
+    return facts
+
+
+def _listed(task: Json, doubts: set[str]) -> Json:
+    leased = task["lease_until"] is not None
+    return {"id": task["task_id"], "title": task["title"], "status": task["status"], "run": task["run_id"],
+            "worker": task["worker"], "leased": leased, "lease_until": task["lease_until"],
+            "in_doubt": 1 if task["run_id"] in doubts else 0}  # fmt: skip
+
+
+def _focus(facts: Json, name: str) -> str | None:
+    """The task whose turn it is: one in doubt, one that nobody is at, the next that is ready, one that is blocked."""
+    active = facts["active"]
+    order = [t for t in active + facts["blocked"] if t["in_doubt"]]
+    order += [t for t in active if not t["leased"]]
+    order += facts["ready"] + facts["blocked"] + active
+    return f"{name}/{order[0]['id']}" if order else None
+
+
+def of_runs() -> Transaction[Json]:
+    """All runs under way, newest first, in a store without a project; `focus_run` is the one whose turn it is."""
+    facts = blank("runs")
+    now = yield from queries.now()
+    facts["observed_at"] = _time(now)
+    rows = yield Query(
+        "SELECT r.id, a.task, r.job, a.worker, a.lease_until, r.created_at FROM run r JOIN attempt a ON a.id = r.attempt"
+        " WHERE r.state = 'active' ORDER BY r.created_at DESC, r.id LIMIT ?",
+        (BRIEF_LISTED,),
+    )
+    yield from _steps(facts, "r.state = ?", "active")
+    doubts = {step["run"] for step in facts["in_doubt"]}
+    for run, task, job, worker, until, begun in rows:
+        leased = bool(until) and until > now
+        facts["active"].append({
+            "run": run, "id": None, "title": task or job or f"begun {_time(begun)}", "status": "active",
+            "worker": worker, "leased": leased, "lease_until": _time(until) if leased else None,
+            "in_doubt": 1 if run in doubts else 0,
+        })  # fmt: skip
+    total = yield Query("SELECT COUNT(*) FROM run WHERE state = 'active'")
+    facts["totals"]["active"] = int(total[0][0])
+    facts["counts"] = {"active runs": int(total[0][0])}
+    turn = [t for t in facts["active"] if t["in_doubt"]] + [t for t in facts["active"] if not t["leased"]]
+    facts["focus_run"] = (turn or facts["active"] or [{"run": None}])[0]["run"]
+    return facts

@@ -1,0 +1,92 @@
+"""The calls about claims: part of `Work`, in a file of their own. The kernel is asked by the client, through its host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model import ids
+from ..model.errors import HoldfastError, invalid
+from ..model.limits import CLAIM_BYTES_MAX, CLAIMS_MAX
+from ..model.work import check_word
+from ..store.base import Query, Store, Transaction
+from . import claim_rows, claims, task_rows, values
+
+Json = dict[str, Any]
+
+
+class ClaimCalls:
+    """Needs what `Work` has: `store`, `by`, `_run`."""
+
+    store: Store
+    by: str
+
+    async def _run(self, run: str) -> str:
+        raise NotImplementedError
+
+    async def claim_add(
+        self, *, kind: str, spec: Json, seen: Json, task: str | None = None, run: str | None = None,
+        host: str | None = None, project: str | None = None, cwd: str | None = None, by: str | None = None,
+        request: str | None = None,
+    ) -> Json:  # fmt: skip
+        """Keep what somebody believes, with what was seen when they said so."""
+        if (task is None) == (run is None):
+            raise invalid("a claim belongs to a task or to a run", "--task ID, or --run RUN")
+        kind, spec, seen = claims.check(kind, spec, seen)
+        new = claim_rows.New(
+            id=ids.new("clm_"),
+            task=None if task is None else await self._claimed_task(task, project, cwd),
+            run=None if run is None else await self._run(run),
+            kind=kind,
+            spec=_short(spec, "what is claimed"),
+            seen=_short(seen, "what was seen"),
+            host=None if host is None else check_word("a host", host),
+            by=by or self.by,
+            request=request or ids.new("req_"),
+        )
+        return await self.store.write(lambda: claim_rows.add(new))
+
+    async def claim_ls(
+        self, *, task: str | None = None, run: str | None = None, project: str | None = None, cwd: str | None = None,
+        by: str | None = None,
+    ) -> list[Json]:  # fmt: skip
+        """Oldest first; of a task with those of its runs."""
+        whose = None if task is None else await self._claimed_task(task, project, cwd)
+        of = None if run is None else await self._run(run)
+        return await self.store.read(lambda: claim_rows.listing(whose, of))
+
+    async def claim_rm(self, *, claim: str, by: str | None = None) -> Json:
+        wanted = check_word("a claim", claim)
+        return await self.store.write(lambda: claim_rows.remove(wanted))
+
+    async def claim_checked(self, *, results: list[Json], by: str | None = None) -> Json:
+        """How a look ended: `[{"id", "state", "said", "evidence"}]`."""
+        if type(results) is not list or len(results) > CLAIMS_MAX:
+            raise invalid(f"a look has at most {CLAIMS_MAX} results", "send them in parts")
+        rows = []
+        for result in results:
+            if type(result) is not dict or result.get("state") not in claims.STATES:
+                raise invalid(f"a claim is one of {', '.join(claims.STATES)}", "hold claim check")
+            told = {"said": result.get("said"), "evidence": result.get("evidence")}
+            rows.append((check_word("a claim", result.get("id")), str(result["state"]), _short(told, "the evidence")))
+        return await self.store.write(lambda: claim_rows.checked(rows, by or self.by))
+
+    async def _claimed_task(self, task: str, project: str | None, cwd: str | None) -> str:
+        """The task's key; or a name that stands for itself, where a run was begun under it."""
+        wanted = check_word("a task", task)
+        return await self.store.read(lambda: _known_task(wanted, project, cwd))
+
+
+def _known_task(task: str, project: str | None, cwd: str | None) -> Transaction[str]:
+    try:
+        return (yield from task_rows.find_key(task, project, cwd))
+    except HoldfastError:
+        if (yield Query("SELECT 1 FROM attempt WHERE task = ? LIMIT 1", (task,))):
+            return task
+        raise
+
+
+def _short(value: Json, what: str) -> str:
+    text = values.encode(value, what)
+    if len(text) > CLAIM_BYTES_MAX:
+        raise invalid(f"{what} has at most {CLAIM_BYTES_MAX:,} bytes", "claim less, or keep it as an artifact")
+    return text

@@ -1,0 +1,76 @@
+"""How a worker comes to its run: the next one that is free, and the one that waits for a person is left alone."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..model.errors import HoldfastError
+from ..store import queries
+from ..store.base import Query, Transaction
+from . import leases, runs, steps, values
+
+Json = dict[str, Any]
+_TRIED_MAX = 8  # candidates of one look; what others took in this moment is skipped
+
+# Runs of these jobs that no person is asked about. A run parked on a step comes back once that is settled.
+_WAITING = (
+    " FROM run r JOIN attempt a ON a.id = r.attempt WHERE r.state = 'active' AND a.ended_at IS NULL"
+    " AND NOT EXISTS (SELECT 1 FROM step s WHERE s.run = r.id AND s.key = r.waits_for AND s.state = 'in_doubt')"
+    " AND r.job IN ({jobs})"
+)
+
+
+class Claim(NamedTuple):
+    """What a worker can do, and how patient it is."""
+
+    jobs: tuple[str, ...]
+    worker: str
+    ttl: int  # microseconds
+    standby: bool
+    request: str
+
+
+def claim(wanted: Claim) -> Transaction[Json]:
+    """The oldest run that is free, leased to this worker; else when to look again.
+
+    A standby leaves a new run to the others for as long as a lease: after that there is none. What a worker left, by
+    death or by giving it back, is anybody's at once.
+    """
+    waiting = _WAITING.replace("{jobs}", ", ".join("?" * len(wanted.jobs)))
+    patience = wanted.ttl if wanted.standby else 0
+    found = yield Query(
+        "SELECT r.id" + waiting + " AND (a.lease_until <= {now} OR a.worker = ?)"
+        " AND (a.epoch > 0 OR r.created_at + ? <= {now}) ORDER BY r.created_at, r.id LIMIT ?",
+        (*wanted.jobs, wanted.worker, patience, _TRIED_MAX),
+    )
+    for (run,) in found:
+        held = yield from queries.held(run)
+        kept = yield from queries.run(run)
+        if kept.ended_at is None and (not steps.alive(held) or held.worker == wanted.worker):
+            yield from leases.grant(run, held, wanted.worker, wanted.ttl, wanted.request)
+            yield Query("UPDATE run SET waits_for = NULL WHERE id = ?", (run,))
+            return (yield from runs.answer(run, resumed=held.epoch > 0)) | {"before": held.worker}
+    ahead = yield Query(
+        "SELECT COUNT(*), MIN(CASE WHEN a.epoch > 0 THEN a.lease_until ELSE r.created_at + ? END) - {now}" + waiting,
+        (patience, *wanted.jobs),
+    )
+    active, left = ahead[0]
+    return {"run": None, "active": int(active), "next_in_s": None if left is None else max(0.0, int(left) / 1e6)}
+
+
+def park(run: str, epoch: int, key: str, by: str) -> Transaction[Json]:
+    """Give the run back until this step is settled: another worker could do no more about it."""
+    held = yield from queries.held(run)
+    kept = yield from queries.run(run)
+    answer = {"run": run, "waits_for": key}
+    if held.epoch == epoch and held.lease_until == 0 and kept.waits_for == key:
+        return answer  # said before, and the answer was lost
+    leases.check(held, epoch)
+    step = yield from queries.step(run, key)
+    if step is None or step.state not in ("open", "in_doubt"):
+        raise HoldfastError("conflict", f"step {key!r} is not in doubt", "there is nothing to wait for")
+    yield Query("UPDATE run SET waits_for = ? WHERE id = ?", (key, run))
+    yield Query("UPDATE attempt SET lease_until = 0 WHERE id = ?", (held.attempt,))
+    event = values.encode({"event": "parked", "worker": held.worker, "waits_for": key}, "event")
+    yield from queries.append(run, "run", event, at=held.now, epoch=epoch, by=by, step=key)
+    return answer
