@@ -250,6 +250,26 @@ def test_a_run_gets_a_note_when_claude_code_stops_and_a_checkpoint_before_it_com
     assert [c["label"] for c in saved] == ["before Claude Code compacts (auto)"]
 
 
+@pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
+def test_a_conversation_begins_with_the_brief(hold: HomeForTests, hooks: Any, tmp_path: Path, source: str) -> None:
+    assert hooks(event("SessionStart", source=source)).end()[:2] == (0, None), "without work there is nothing to say"
+    project = tmp_path / "shop"
+    project.mkdir()
+    hold.host.work.call("project_init", name="shop", phases=[], root=str(project))
+    contract = {"intent": "move the orders to the new table", "constraints": ["never touch production"]}
+    hold.host.work.call("task_add", project="shop", title="Migrate", id="1.5", contract=contract)
+    run = hold.host.work.call("task_start", task="1.5", project="shop")["run"]
+    for env in ({"HOLDFAST_RUN": run}, {"HOLDFAST_TASK": "1.5", "HOLDFAST_PROJECT": "shop"}, {}):
+        code, said, err = hooks(event("SessionStart", source=source), **env).end()
+        assert (code, err) == (0, "")
+        assert said is not None
+        assert said["hookEventName"] == "SessionStart"
+        assert ("never touch production" if "HOLDFAST_RUN" not in env else run) in said["additionalContext"]
+        assert len(said["additionalContext"]) <= 10_000
+    hooks(event("PreCompact", trigger="manual"), HOLDFAST_TASK="1.5", HOLDFAST_PROJECT="shop").end()
+    assert [c["label"] for c in hold("checkpoint", "ls", run, "--json").json] == ["before Claude Code compacts (manual)"]
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"hook_event_name": 7}', b"\xff\xfe", b"[" * 100_000])
 def test_nonsense_on_stdin_is_one_line_and_blocks_nothing(hold: HomeForTests, hooks: Any, data: bytes) -> None:
     code, said, err = hooks(data).end()

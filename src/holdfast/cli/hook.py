@@ -5,8 +5,8 @@ be answered from anywhere, and a new or compacted conversation begins with the r
   hold hook claude --wait 10m          how long an approval waits; then Claude Code asks at its own terminal
 
 It never blocks for ever and never says no by itself: without an answer, without a host or with input it cannot read, it
-prints nothing, and Claude Code goes on as if it were not there. HOLDFAST_RUN names a run whose log gets a note when
-Claude Code stops, and a checkpoint before it compacts.
+prints nothing, and Claude Code goes on as if it were not there. HOLDFAST_RUN or HOLDFAST_TASK names the run whose log
+gets a note when Claude Code stops, and a checkpoint before it compacts.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _prompt(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
 
 
 def _begin(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
-    parts = [brief.of(host, str(event.get("cwd") or os.getcwd())), _answers(host, event)]
+    parts = [brief.of(host), _answers(host, event)]
     text = "\n\n".join(p for p in parts if p)
     return claude.context("SessionStart", text) if text else None
 
