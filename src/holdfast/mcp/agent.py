@@ -32,8 +32,11 @@ class Agent:
 
     def __init__(self, host: AsyncHost, me: Json) -> None:
         self.host, self.id, self.name = host, str(me["id"]), str(me["name"])
+        self.verifying: dict[str, asyncio.Future[Any]] = {}  # tasks whose verification is under way, by name
 
     def close(self) -> None:
+        for task in self.verifying.values():
+            task.cancel()
         self.host.close()
 
 

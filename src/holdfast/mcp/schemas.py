@@ -38,77 +38,77 @@ def _tool(text: str, required: str = "", /, *, acts: bool = False, **properties:
 TOOLS: dict[str, Json] = {
     "status": _tool(
         "What really runs, seen now: sessions, activity, ports, exit codes, who holds the controls. "
-        "One session: processes and recent acts too.",
+        "Of one session its processes and recent acts too.",
         session=_S,
     ),
     "run": _tool(
         "Start a program (shell source) as a session that outlives you; without command a shell for exec.",
-        acts=True, command=_S, name=_S, cwd=_S, env=_O,
+        acts=True, command=_S, name=_S, cwd=_S,
     ),
     "exec": _tool(
-        "Run a command in a session's shell; exact exit code and output. Still running or asking when time is up: "
-        "go on with wait done=EXEC_ID. step RUN:KEY makes it a durable step, done once.",
+        "Run a command in a session's shell: exact exit code and output. Not over in time: wait for=done=EXEC_ID. "
+        "step=RUN:KEY makes it a durable step, done once.",
         "session command", acts=True, session=_S, command=_S, wait_s=_N, max_tokens=_I, step=_S, effect=_EFFECT,
     ),
     "read": _tool(
-        "Output, consuming nothing: its end, or on from an offset; screen: as rendered; exec_id: a command's result.",
+        "Output, consuming nothing: its end, or from an offset on; as rendered screen; a command's result.",
         "session", session=_S, exec_id=_S, max_tokens=_I, screen=_B, **{"from": _I},
     ),
     "wait": _tool(
-        "Wait for one event. event=timeout: call again with from=offset.",
+        "Wait for an event; on timeout call again with from=offset.",
         "for",
         session=_S, wait_s=_N,
         **{"for": _said(_S, "exit, done=EXEC_ID, input, quiet=S, port=N, text=RE2, answer=ASK"), "from": _I},
     ),
     "send": _tool(
-        "Type into a session. Never passwords: people answer those in their inbox.",
-        "session", acts=True, session=_S, text=_S, enter=_B, keys=_said(_L, "Enter, Tab, Up, C-c"),
+        "Type into a session. No passwords: people enter those.",
+        "session", acts=True, session=_S, text=_S, enter=_B, keys=_said(_L, "Tab, Up, C-c"),
     ),
     "kill": _tool(
-        "End a session's whole process tree, or send a signal.",
+        "End a session's process tree, or signal it.",
         "session", acts=True, session=_S, signal=_S,
     ),
-    "ports": _tool("Listening ports with session and pid.", port=_I),
+    "ports": _tool("Listening ports, whose they are.", port=_I),
     "ask": _tool(
-        "Ask a person. Open when time is up: wait answer=ASK, or do other work.",
+        "Ask a person; if still open: wait for=answer=ASK.",
         "text", text=_S, options=_L, session=_S, wait_s=_N,
     ),
     "resume": _tool(
-        "Where the work stands, checked against what runs. First call of a conversation.",
+        "Begin here: where the work stands, checked against what runs.",
         task=_S, project=_S, max_tokens=_I,
     ),
     "task": _tool(
-        "Tasks. start gives a run for steps and notes; done runs the verification.",
+        "start gives a run for steps and notes; done runs the verification.",
         "do",
         acts=True,
         do={"enum": ["ls", "show", "add", "start", "next", "done", "fail", "block", "unblock", "retry", "cancel"]},
-        task=_S, project=_S, more=_said(_O, "add: title, contract, after; fail, block: classification"),
+        task=_S, project=_S, more=_said(_O, "add: title, contract, after, phase; block: question"),
     ),
     "step": _tool(
-        "Intent before an effect, outcome after. begin says execute, reuse (done before), or in_doubt: "
-        "look what happened, then settle.",
+        "Intent before an effect, outcome after. begin says execute, reuse (done before) or in_doubt: "
+        "find out, then settle.",
         "run do",
         acts=True,
         run=_S, do={"enum": ["begin", "end", "fail", "settle", "ls"]}, key=_S, effect=_EFFECT, args=_ANY, result=_ANY,
         outcome={"enum": ["done", "not_done", "failed"]}, evidence=_S,
     ),
     "checkpoint": _tool(
-        "Save (with state), or show where a run stands.",
+        "Save (with state) or show where a run stands.",
         "run",
         run=_S, label=_S,
         state=_said(_O, "goal, constraints, plan, current_step, context, open_paths, resume_point"),
     ),
     "note": _tool(
-        "Leave a thought for whoever goes on.",
+        "A thought for whoever goes on.",
         "run text", run=_S, text=_S, kind={"enum": ["decision", "learned", "rejected", "question"]},
     ),
     "artifact": _tool(
-        "Keep (content or path), read (name) or list a run's files.",
+        "Keep (content or path), read or list a run's files.",
         "run", run=_S, name=_S, content=_S, path=_S,
     ),
     "claim": _tool(
-        "State a fact that can be checked later, or check those of a task.",
-        "do", do={"enum": ["add", "check"]}, task=_S, session=_S, port=_I, file=_S, pid=_I, command=_S,
+        "State a fact for later, or check which still hold.",
+        "do", do={"enum": ["add", "check"]}, task=_S, run=_S, session=_S, port=_I, file=_S, pid=_I, command=_S,
     ),
 }  # fmt: skip
 

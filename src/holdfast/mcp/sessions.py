@@ -36,19 +36,11 @@ async def run(call: Call, args: Json) -> Json:
     command = args.get("command")
     request = start_request(
         [_SHELL, "-c", command] if command else None, name=args.get("name"), cwd=args.get("cwd"),
-        env=_environment(args.get("env")), pipes=False, size=None, restart="never", idle_ttl=None, acts_as=None,
+        env=None, pipes=False, size=None, restart="never", idle_ttl=None, acts_as=None,
         why=args.get("why"), pids_max=None, memory_max=None,
     )  # fmt: skip
     made = await call.host.call("run", **request)
     return views.session(made, call.agent.id) | {"pid": made["pid"], "cwd": made["cwd"]}
-
-
-def _environment(env: Json | None) -> dict[str, str] | None:
-    if env is None:
-        return None
-    if not all(isinstance(value, str) for value in env.values()):
-        raise invalid("env maps names to strings", '{"PORT": "3000"}')
-    return dict(env)
 
 
 async def exec_(call: Call, args: Json) -> Json:

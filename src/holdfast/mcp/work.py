@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import Any
 
@@ -20,18 +21,74 @@ async def resume(call: Call, args: Json) -> Json:
 
 
 async def task(call: Call, args: Json) -> Json:
-    do, more = args["do"], dict(args.get("more") or {})
-    if args.get("why"):
-        more.setdefault("why", args["why"])
-    if do in ("ls", "add", "next"):
-        more |= {"project": args["project"]} if args.get("project") else {}
-    elif not args.get("task"):
+    do, project = args["do"], args.get("project")
+    more = {**(args.get("more") or {}), **({"why": args["why"]} if args.get("why") else {})}
+    for known in ("project", "task", "why"):  # said once, in the tool's own words
+        if known in (args.get("more") or {}) and args.get(known) is not None:
+            raise invalid(f"{known} is given twice", "leave it out of `more`")
+    if do == "ls":
+        return {"tasks": await _ask(call, "task_ls", project, **_without(more, "why"))}
+    if do == "next":
+        return await _next(call, project, more)
+    named = args.get("task")
+    if do == "add":
+        return await _ask(call, "task_add", project, **({"id": named} if named else {}), **more)
+    if not named:
         raise invalid(f"task {do} needs a task", "task ls lists them")
-    if args.get("task"):
-        more["id" if do == "add" else "task"] = args["task"]
-    if do in ("start", "next"):
-        more.setdefault("worker", call.agent.name)
-    return _named("tasks" if do == "ls" else "task", await call.work.call(f"task_{do}", **more))
+    if do == "show":
+        return await _ask(call, "task_show", project, task=named)
+    if do == "start":
+        return await _start(call, project, named, more)
+    if do == "done":
+        return await _done(call, project, named, more)
+    return await _ask(call, f"task_{do}", project, task=named, **more)
+
+
+async def _ask(call: Call, name: str, project: str | None, /, **more: Any) -> Any:
+    """A call about the tasks of the current project."""
+    return await call.work.call(name, project=project, cwd=os.getcwd(), **more)
+
+
+def _without(more: Json, *names: str) -> Json:
+    return {k: v for k, v in more.items() if k not in names}
+
+
+async def _start(call: Call, project: str | None, named: str, more: Json) -> Json:
+    """A run to work in, by hand: held while a step of it is open, so that a silent agent blocks nobody for long."""
+    try:
+        made: Json = await _ask(call, "task_start", project, task=named, **more)
+    except HoldfastError as e:
+        if e.code != "not_found" or project is not None:
+            raise
+        # Work that belongs to no project has a name of its own, and is found again by it.
+        known = {k: more[k] for k in ("params", "items", "why") if k in more}
+        made = await call.work.call("begin_run", task=named, **known)
+    return made
+
+
+async def _next(call: Call, project: str | None, more: Json) -> Json:
+    """The first task that is ready and that nobody else took in the meantime."""
+    for ready in await _ask(call, "task_ls", project, status="ready"):
+        try:
+            made: Json = await _ask(call, "task_start", project, task=ready["task_id"], **more)
+            return {"task_id": ready["task_id"], **made}
+        except HoldfastError as e:
+            if e.code not in ("busy", "conflict", "fenced"):
+                raise
+    return {"run": None, "next": "nothing is ready; task ls says what is blocked"}
+
+
+async def _done(call: Call, project: str | None, named: str, more: Json) -> Json:
+    """Run the verification and finish. One that takes longer than the client waits goes on: the same call joins it."""
+    under_way, key = call.agent.verifying, f"{project or ''}/{named}"
+    if key not in under_way:
+        done = call.work.tasks.done(named, project=project, outcome=more.get("outcome"), why=more.get("why"))
+        under_way[key] = asyncio.ensure_future(done)
+    await call.waiting(asyncio.wait({under_way[key]}, timeout=call.limit), call.limit, f"verifying {named}")
+    if not under_way[key].done():
+        return {"task_id": named, "state": "verifying", "next": "task do=done again"}
+    made: Json = under_way.pop(key).result()
+    return made
 
 
 async def step(call: Call, args: Json) -> Json:

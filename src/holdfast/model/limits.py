@@ -83,6 +83,13 @@ GRANTS_HELD_MAX = 32  # in force for one operator: a channel names them all to i
 GRANT_GLOBS_MAX = 32  # session patterns of one grant: each is matched in every decision
 GRANT_DEPTH_MAX = 8  # links from the host's root grant: person, lead, agent, helper, with room
 
+# The HTTP port
+TOKENS_MAX = 1000  # in force at once: as many as there are operators
+TOKEN_TTL_S = 30 * 86400.0  # of a token without --ttl: long enough for a set-up, short enough to be looked at again
+WEB_REQUESTS_MAX = 256  # connections and requests at once: clients of one person, with streams of their own
+WEB_SESSIONS_MAX = 256  # MCP sessions of the handshake era at once
+WEB_BODY_BYTES_MAX = 4 << 20  # one request: a step's result or a file, not a disk
+
 # Journal
 JOURNAL_TEXT_MAX = 4096  # characters kept of a command or a sent text; an exec's file has the rest
 REFUSAL_WINDOW_S = 10.0  # the same refusal again within this time is counted, not written again
