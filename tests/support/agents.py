@@ -155,3 +155,9 @@ async def _work(call: Any, folder: Path) -> None:
     await call("artifact", run=run, path=str(folder / "kept.txt"))
     assert (await call("artifact", run=run, name="kept.txt"))["content"] == "from a file"
     assert len((await call("artifact", run=run))["artifacts"]) == 2
+    assert (await call("claim", do="add", run=run, session="shell"))["state"] == "holds"
+    assert (await call("claim", do="check", run=run))["hold"] is True
+    brief = await call("resume", task=run)
+    assert "move it" in brief["brief"]
+    assert "rsync is not there" in brief["brief"]
+    assert brief["next_action"]["kind"]

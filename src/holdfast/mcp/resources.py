@@ -75,11 +75,11 @@ async def _read(agent: Agent, uri: str) -> tuple[str, str]:
     if uri == guide.URI:
         return "text/markdown", guide.text()
     if uri == TASKS:
-        return "application/json", _json(await agent.host.work.call("task_ls"))
+        return "application/json", _json(await agent.host.work.tasks.ls())
     if uri == REPORT:
-        return "application/json", _json(await agent.host.work.call("report"))
+        return "application/json", _json(await agent.host.work.report())
     if uri.startswith(TASKS + "/"):
-        return "application/json", _json(await agent.host.work.call("task_show", task=unquote(uri[len(TASKS) + 1 :])))
+        return "application/json", _json(await agent.host.work.tasks.show(unquote(uri[len(TASKS) + 1 :])))
     meant = session_of(uri)
     if meant is None:
         raise HoldfastError("not_found", f"no resource {uri[:120]!r}", "resources/list names them")

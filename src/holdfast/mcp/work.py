@@ -16,8 +16,10 @@ _ARTIFACT_READ_MAX = 64 << 20  # bytes of a file that is kept through this proce
 
 
 async def resume(call: Call, args: Json) -> Json:
-    more = {k: args[k] for k in ("task", "project", "max_tokens") if args.get(k) is not None}
-    return _named("brief", await call.work.call("resume", **more))
+    """The brief as text, and what to do next as data; the rest of the data says the same again."""
+    more = {k: args[k] for k in ("project", "max_tokens") if args.get(k) is not None}
+    told = await call.work.resume(args.get("task"), **more)
+    return {"brief": told["text"], "next_action": told["next_action"]}
 
 
 async def task(call: Call, args: Json) -> Json:
@@ -162,10 +164,19 @@ def _content(args: Json) -> bytes:
 
 
 async def claim(call: Call, args: Json) -> Json:
-    more = {k: v for k, v in args.items() if k != "do" and v is not None}
-    return _named("claims", await call.work.call(f"claim_{args['do']}", **more))
+    whose = {k: args[k] for k in ("task", "run") if args.get(k)}
+    what = {k: args[k] for k in ("port", "file", "pid", "command", "session") if args.get(k) is not None}
+    if args["do"] == "add":
+        return _shown(await call.work.add_claim(**whose, **what))
+    if what:
+        raise invalid(f"check looks at all claims of a task or run, not at one {next(iter(what))}", "give task or run")
+    try:
+        async with asyncio.timeout(call.limit):
+            found = await call.work.check_claims(**whose)
+    except TimeoutError:  # a command takes its time; the rest is known at once
+        found = await call.work.check_claims(**whose, commands=False)
+    return {"claims": [_shown(c) for c in found], "hold": all(c["state"] == "holds" for c in found)}
 
 
-def _named(name: str, answer: Any) -> Json:
-    """An answer is always an object: what is not one gets a name."""
-    return answer if isinstance(answer, dict) else {name: answer}
+def _shown(claim: Json) -> Json:
+    return {k: claim[k] for k in ("id", "kind", "state", "said", "evidence") if claim.get(k) is not None}
