@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 class Parser(argparse.ArgumentParser):
     """A parser whose mistakes are HoldfastErrors (exit 2, one line, JSON with --json)."""
 
+    mistake = "usage"  # the code of a mistake; a hook has another, because exit 2 means something to its caller
+
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs.setdefault("allow_abbrev", False)
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:
-        raise HoldfastError("usage", message, f"{self.prog} --help")
+        raise HoldfastError(self.mistake, message, f"{self.prog} --help")
 
 
 def session(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:

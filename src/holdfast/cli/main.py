@@ -62,6 +62,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "worker": ("worker", "run Python jobs; take over from a worker that died"),
     "store": ("store", "move the work from SQLite to PostgreSQL"),
     "mcp": ("mcp", "the MCP server for agents, on stdin and stdout"),
+    "connect": ("connect", "connect an agent's program to this host: claude, codex, cursor, vscode"),
+    "hook": ("hook", "an agent's own hook: its approvals and questions become inbox items"),
     "up": ("up", "start the host, and the sessions of holdfast.toml"),
     "down": ("down", "stop the host; sessions go on"),
     "doctor": ("doctor", "check this machine and this home"),

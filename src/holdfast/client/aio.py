@@ -32,6 +32,7 @@ _REPEATABLE = frozenset({
     "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
     "exec_outcome", "facts", "ask", "asked", "inbox", "answer", "recording", "doctor",
     "whoami", "operator_ls", "operator_find", "timeline", "journal_head", "journal_verify", "work",
+    "withdraw",
 })  # fmt: skip
 _STREAMS = {0: "terminal", 1: "stdout", 2: "stderr"}
 _OUTPUT_MAX = 1 << 20  # bytes of an exec's output returned unless asked otherwise: head and tail are kept
@@ -201,6 +202,23 @@ class AsyncHost:
         )
         return answer
 
+    async def ask_held(
+        self, text: str, *, wait: float, kind: str = "question", session: str | None = None,
+        options: Sequence[str] = (), why: str | None = None,
+    ) -> Json:  # fmt: skip
+        """Ask (a question, or an approval) and wait: the item leaves the inbox with its asker, and after `wait` s."""
+        deadline, id = time.monotonic() + wait, ids.new("ask_")
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            try:
+                item: Json = await self.call(
+                    "ask", ask=id, text=text, kind=kind, session=session, options=list(options), why=why, held=left
+                )
+                return item
+            except HoldfastError as e:
+                if e.code != "host_gone" or left == 0:
+                    raise
+
     async def asked(self, ask: str, timeout: float | None = 0.0) -> Ask:
         """An inbox item, once it is no longer open or the time is up (0: as it is now, None: however long it takes)."""
         from .types import Ask
@@ -217,6 +235,11 @@ class AsyncHost:
             except HoldfastError as e:
                 if e.code != "host_gone":
                     raise
+
+    async def withdraw(self, ask: str) -> Json:
+        """Take back an item of one's own that nobody need answer any more; one that is over stays as it is."""
+        item: Json = await self.call("withdraw", ask=ask)
+        return item
 
     async def inbox(self, *, all: bool = False) -> list[Ask]:
         """What waits for a person, looked at now; with `all` also what is over."""

@@ -183,6 +183,7 @@ class Ask(msgspec.Struct, frozen=True):
     answered_by: dict[str, str] | None
     answered_at: str | None
     changed: int
+    answer_why: str | None = None  # the reason that came with the answer
 
 
 class Screen(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ A yes is used once: it is marked before what it allows begins.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from typing import Any
@@ -39,23 +40,34 @@ class Gate:
         item = await self._inbox.by_request(request) if request else None
         if item is not None and item["detail"].get("sha256") != told["sha256"]:
             raise HoldfastError("conflict", "this request was made before, for another command", "make a new one")
-        ask = ids.new("ask_") if item is None else item["id"]
-        try:
-            if item is None:
-                await self._inbox.add(
+        if item is None:
+            ask = ids.new("ask_")
+            try:
+                item = await self._inbox.add(
                     "approval", session=session, asker=actor, text=shown, detail=told, timeout_s=rule.timeout_s,
                     request=request, ask=ask,
                 )  # fmt: skip
-            item = await self._inbox.settled(ask)
-        except BaseException:
-            if not self._stopping():  # the asker left, maybe while it was asked: nothing would run any more
-                await self._inbox.vanish(lambda i: i["id"] == ask)
-            raise
+            except asyncio.CancelledError:  # while it was written: it is there now
+                await self._left(ask)
+                raise
+        item = await self.held(item)
         if item["state"] != "answered":
             raise refused(item)
         if not await self._inbox.spend(item["id"]):  # before its effect: a yes that is used is not used again
             raise HoldfastError("conflict", f"what {item['id']} allowed was begun already", "make a new request")
         return item
+
+    async def held(self, item: Json) -> Json:
+        """The item once it is over; it is over, too, when whoever waits for it has left."""
+        try:
+            return await self._inbox.settled(item["id"])
+        except BaseException:
+            await self._left(item["id"])
+            raise
+
+    async def _left(self, ask: str) -> None:
+        if not self._stopping():  # the asker left: nothing would run any more
+            await self._inbox.vanish(lambda i: i["id"] == ask)
 
     def _rule(self, verb: str, actor: Json, name: str, command: bytes) -> approvals.Rule | None:
         if actor["kind"] == "human":

@@ -122,6 +122,7 @@ class Inbox:
             "created_at": now, "expires_at": None if timeout_s is None else now + timeout_s,
             **(prompt or {"input_at": None, "offset": None}),
             "answer": None, "answered_by": None, "answered_at": None, "answer_request": None,
+            "answer_why": None,
         }  # fmt: skip
         adding = asyncio.ensure_future(self._add(item))
         try:
@@ -142,8 +143,8 @@ class Inbox:
         return item
 
     async def end(self, ask: str, event: str, *, by: Json | None = None, answer: str | None = None,
-                  request: str | None = None, effect: Effect | None = None, commit: Commit | None = None,
-                  ) -> Json:  # fmt: skip
+                  request: str | None = None, why: str | None = None, effect: Effect | None = None,
+                  commit: Commit | None = None) -> Json:  # fmt: skip
         """End an item, once. `effect` runs before the end is written down and may refuse it; `commit` writes it down
         together with what the journal says of it. Whoever leaves meanwhile does not leave half an end behind.
 
@@ -156,11 +157,11 @@ class Inbox:
             if request is not None and item["answer_request"] == request:
                 return item  # the same request, sent again because its reply was lost
             raise asks.over(item)
-        return await asyncio.shield(self._end(entry, event, by, answer, request, effect, commit))
+        return await asyncio.shield(self._end(entry, event, by, answer, request, why, effect, commit))
 
     async def _end(
         self, entry: Entry, event: str, by: Json | None, answer: str | None, request: str | None,
-        effect: Effect | None, commit: Commit | None,
+        why: str | None, effect: Effect | None, commit: Commit | None,
     ) -> Json:  # fmt: skip
         async with entry.lock:
             if entry.item["state"] != "open":
@@ -169,7 +170,7 @@ class Inbox:
             if effect is not None:
                 await effect(entry.item)
             ended = {**entry.item, "state": state, "answer": answer, "answered_by": by, "answer_request": request,
-                     "answered_at": self._clock()}  # fmt: skip
+                     "answer_why": why, "answered_at": self._clock()}  # fmt: skip
             await self._store(ended, commit)
             entry.item = ended
             self.entries.pop(ended["id"], None)
@@ -273,6 +274,7 @@ def view(item: Json, name: str | None) -> Json:
     """An item as clients see it; the session's name is the present one."""
     shown = {k: v for k, v in item.items() if k not in ("request", "answer_request", "input_at", "spent")}
     shown["session_name"] = name or item["session_name"]
+    shown.setdefault("answer_why", None)  # an item of an older host has none
     for key in ("created_at", "expires_at", "answered_at"):
         shown[key] = rfc3339(item[key])
     return shown

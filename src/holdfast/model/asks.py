@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 KINDS = ("input", "secret", "question", "approval", "control_request")
 TYPED = ("input", "secret")  # answered into the live stdin of their session
 YES_OR_NO = ("approval", "control_request")
+ASKED = ("question", "approval")  # what one asks for in so many words; the rest comes about by itself
 
 # (event, kinds it may happen to) -> the state it leads to
 _ENDS = {

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ...model import asks
+from ...model import approvals, asks
 from ...model.errors import HoldfastError, invalid, not_found
 from ...model.limits import CANONICAL_LINE_MAX
 from ...model.names import refused
@@ -39,20 +39,44 @@ class Asking(Acting):
         if ask is not None and not (isinstance(ask, str) and _ID.fullmatch(ask)):
             raise invalid(f"{str(ask)[:40]!r} is not an ask id", "leave it out and one is made")
         if ask is not None and (known := await self._known(ask, caller)) is not None:
-            return self._item(known)  # the same question, sent again because the reply was lost
+            return self._item(await self._held(known, request))  # sent again because the reply was lost
         detail = {"why": why} if (why := why_of(request)) else {}
+        kind = request.get("kind") or "question"
+        if kind not in asks.ASKED:
+            raise invalid(f"{str(kind)[:40]!r} cannot be asked for", " or ".join(asks.ASKED))
+        if kind == "approval":
+            text = approvals.visible(text)  # whoever says yes has seen all of it
         item = await self.desk.inbox.add(
-            "question", session=about(session) if session else None, asker=caller.actor, text=text, options=options,
+            kind, session=about(session) if session else None, asker=caller.actor, text=text, options=options,
             detail=detail, ask=ask,
         )  # fmt: skip
         await self.journal.written()
-        return self._item(item)
+        return self._item(await self._held(item, request))
+
+    async def _held(self, item: Json, request: Json) -> Json:
+        """With `held` the item is there as long as its asker waits for it, and so many seconds at most."""
+        held_s = number(request.get("held"), "a length of time")
+        if held_s is None:
+            return item
+        try:
+            async with asyncio.timeout(held_s):
+                return await self.desk.gate.held(item)
+        except TimeoutError:
+            return await self.desk.inbox.find(item["id"])
 
     async def _known(self, ask: str, caller: Caller) -> Json | None:
         try:
             return self._shown(await self.desk.inbox.find(ask), caller)
         except HoldfastError:
             return None
+
+    async def op_withdraw(self, request: Json, caller: Caller) -> Json:
+        """An item that its asker no longer wants answered; one that is over stays as it is."""
+        item = self._shown(await self.desk.inbox.find(str(request.get("ask") or "")), caller)
+        if not item["asker"] or item["asker"]["operator"] != caller.operator:
+            raise refused(f"{item['id']} is not yours to take back", "hold answer answers it")
+        await self.desk.inbox.vanish(lambda i: i["id"] == item["id"])
+        return self._item(await self.desk.inbox.find(item["id"]))
 
     async def op_asked(self, request: Json, caller: Caller) -> Json:
         """One item, once it is no longer open or the time is up."""
@@ -160,8 +184,9 @@ class Asking(Acting):
             return self.journal.commit(work, event, actor=caller.actor, why=why_of(request), **facts)
 
         return await self.desk.inbox.end(
-            item["id"], event, by=caller.actor, request=request.get("request"), commit=commit, **more
-        )
+            item["id"], event, by=caller.actor, request=request.get("request"), why=why_of(request), commit=commit,
+            **more,
+        )  # fmt: skip
 
     async def _type_answer(self, item: Json, data: bytes, request: Json, caller: Caller) -> Json:
         """Into the live stdin, if the very prompt is still there. What was typed is not kept."""

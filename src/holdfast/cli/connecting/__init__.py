@@ -1,0 +1,1 @@
+"""Connecting agents' programs: their configuration changed by the byte, taken back exactly, and proven by a call."""

@@ -1,0 +1,190 @@
+"""The hook that Claude Code calls: its permission requests, questions and notifications become inbox items that can
+be answered from anywhere, and a new or compacted conversation begins with the resume brief.
+
+  hold hook claude                     reads the event on stdin, as Claude Code gives it; hold connect claude sets it up
+  hold hook claude --wait 10m          how long an approval waits; then Claude Code asks at its own terminal
+
+It never blocks for ever and never says no by itself: without an answer, without a host or with input it cannot read, it
+prints nothing, and Claude Code goes on as if it were not there. HOLDFAST_RUN or HOLDFAST_TASK names the run whose log
+gets a note when Claude Code stops, and a checkpoint before it compacts.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+from ..client.sync import Host
+from ..model.errors import HoldfastError
+from . import arguments, output
+from .hooks import brief, claude
+from .hooks.kept import Kept
+from .several import seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+    from typing import Any
+
+    Json = dict[str, Any]
+
+APPROVAL_WAIT_S = 300.0  # somebody with a phone at hand; the dialog of Claude Code is open meanwhile
+QUESTION_WAIT_S = 60.0  # here its own dialog comes only afterwards: whoever sits in front of it must not wait long
+_READ_S = 10.0  # an event that has not come whole by then does not come
+_SPARE_S = 20.0  # for a host that has to be started first, and for a word to it at the end
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    assert isinstance(parser, arguments.Parser)
+    parser.mistake = "failed"  # exit 2 from a hook would block the agent
+    parser.add_argument("agent", metavar="claude", help="whose hook it is")
+    parser.add_argument("--wait", metavar="S", help="how long to wait for an answer: 30, 10m")
+    parser.add_argument("--name", metavar="OPERATOR", default="claude", help="the agent that asks, if enrolled")
+
+
+class _TimeUpError(Exception):
+    pass
+
+
+def _time_up(*_: object) -> None:
+    raise _TimeUpError
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.agent != "claude":
+        raise HoldfastError("failed", f"no hook for {args.agent[:40]!r}", "hold hook claude")
+    signal.signal(signal.SIGALRM, _time_up)
+    signal.setitimer(signal.ITIMER_REAL, _READ_S)
+    try:
+        args.wait = seconds(args.wait) if args.wait is not None else None
+        event = claude.read(sys.stdin.buffer.read(claude.INPUT_MAX + 1) if not sys.stdin.isatty() else b"")
+        signal.setitimer(signal.ITIMER_REAL, _wait(args, event) + _SPARE_S)
+        answer = _handled(event, args)
+    except _TimeUpError:
+        output.note("hold: the hook's time is up; Claude Code asks by itself")
+        return 0
+    except HoldfastError as e:
+        output.note(f"hold: {e.line()}")
+        return 1
+    except Exception as e:  # noqa: BLE001  whatever it is, it must not become the agent's problem
+        output.note(f"hold: the hook failed: {e!r}; please report it")
+        return 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    if answer is not None:
+        output.print_json(answer)
+    return 0
+
+
+def _wait(args: argparse.Namespace, event: Json) -> float:
+    if args.wait is not None:
+        return float(args.wait)
+    return QUESTION_WAIT_S if event["hook_event_name"] == "PreToolUse" else APPROVAL_WAIT_S
+
+
+def _handled(event: Json, args: argparse.Namespace) -> Json | None:
+    handle = _HANDLERS.get(event["hook_event_name"])
+    host = Host()
+    if handle is None or not os.path.exists(host.home.ledger if not os.environ.get("HOLDFAST_ISOLATED") else "/"):
+        return None  # no host was ever started in this home: nobody would look
+    try:
+        return handle(_as_agent(host, args.name), event, args)
+    except HoldfastError as e:
+        output.note(f"hold: {e.line()}")  # no host, no room, no right: Claude Code goes on by itself
+        return None
+
+
+def _as_agent(host: Host, name: str) -> Host:
+    """The agent's own key where it is enrolled here; else whoever the kernel says that this process is."""
+    if host.operator:
+        return host
+    agent = Host(operator=name)
+    try:
+        agent.call("whoami")
+    except HoldfastError:
+        agent.close()
+        return host
+    return agent
+
+
+def _ask(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
+    asked = claude.asks(event)
+    items: list[Json] = []
+    deadline = time.monotonic() + _wait(args, event)
+    for one in asked:
+        left = max(0.0, deadline - time.monotonic())
+        items.append(_held(host, one, left, claude.tag(event)))
+        if items[-1]["state"] != "answered":
+            break
+    return claude.answer(event, asked, items)
+
+
+def _held(host: Host, one: claude.Asking, wait: float, why: str) -> Json:
+    session = os.environ.get("HOLDFAST_SESSION")
+    try:
+        return host.ask_held(one.text, kind=one.kind, options=one.options, wait=wait, session=session, why=why)
+    except HoldfastError as e:
+        if session is None or e.code not in ("not_found", "not_allowed"):
+            raise
+        return host.ask_held(one.text, kind=one.kind, options=one.options, wait=wait, why=why)
+
+
+def _notify(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
+    text = claude.notification(event)
+    mine = [i for i in host.call("inbox")["items"] if i["detail"].get("why") == claude.tag(event)]
+    if text is None or mine:
+        return None  # news, or what it tells of is in the inbox already
+    item = host.ask_raw(text, session=None, options=(), why=claude.tag(event))
+    kept = Kept(host.home.path, claude.tag(event))
+    kept.keep([*kept.asks(), item["id"]])
+    return None
+
+
+def _answers(host: Host, event: Json) -> str:
+    """What people answered meanwhile; nobody is waited for any more."""
+    kept = Kept(host.home.path, claude.tag(event))
+    items = []
+    for ask in kept.asks():
+        try:
+            items.append(host.withdraw(ask))
+        except HoldfastError:
+            continue  # so old that it was forgotten
+    kept.forget()
+    return claude.said_meanwhile(items)
+
+
+def _prompt(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
+    said = _answers(host, event)
+    return claude.context("UserPromptSubmit", said) if said else None
+
+
+def _begin(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
+    parts = [brief.of(host), _answers(host, event)]
+    text = "\n\n".join(p for p in parts if p)
+    return claude.context("SessionStart", text) if text else None
+
+
+def _stop(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
+    run, text = brief.run_of(host), claude.note(event)
+    if run and text:
+        host.work.call("log_append", run=run, body=text, kind="note", step=None)
+    if event["hook_event_name"] == "SessionEnd":
+        _answers(host, event)
+    return None
+
+
+def _compact(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
+    run = brief.run_of(host)
+    if run:
+        label = f"before Claude Code compacts ({'auto' if event.get('trigger') == 'auto' else 'manual'})"
+        host.work.call("checkpoint_save", run=run, state={}, replace=False, label=label, epoch=None)
+    return None
+
+
+_HANDLERS: dict[str, Callable[[Host, Json, argparse.Namespace], Json | None]] = {
+    "PermissionRequest": _ask, "PreToolUse": _ask, "Notification": _notify, "UserPromptSubmit": _prompt,
+    "SessionStart": _begin, "PreCompact": _compact, "Stop": _stop, "SessionEnd": _stop,
+}  # fmt: skip

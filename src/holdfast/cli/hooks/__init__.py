@@ -1,0 +1,1 @@
+"""Hooks of agents' own programs: what they tell, what people are asked, what they are answered."""

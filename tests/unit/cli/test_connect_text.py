@@ -1,0 +1,181 @@
+"""Configuration text that people wrote: our values go in and out, and no other byte moves."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.cli.connecting import clients, json_edit, plan, toml_edit
+from holdfast.cli.connecting.clients import File, Value
+from holdfast.cli.connecting.json_text import BrokenError, scan
+from holdfast.model.errors import HoldfastError
+
+ENTRY = {"command": "/opt/hold", "args": ["mcp"]}
+SERVERS = [Value(("mcpServers", "holdfast"), ENTRY)]
+HOOKS = [Value(("hooks", e), g, append=True) for e, g in clients.claude_hooks(["/opt/bin/hold"], {})]
+
+
+def file(form: str, values: list[Value] | None = None) -> File:
+    path = ("mcp_servers", "holdfast") if form == "toml" else ("mcpServers", "holdfast")
+    return File("/x/config", form, values or [Value(path, ENTRY)], False)
+
+
+JSON_TEXTS = [
+    "{}", "{ }", "{\n}\n", "", "\n", '{"a": 1}', '{"a":1,"mcpServers":{}}', '{\n    "a": [1,\n2]\n}',
+    '{\r\n  "a": 1\r\n}\r\n', '{\n\t"mcpServers": {\n\t\t"x": {"command": "y"}\n\t}\n}', '\ufeff{"a": 1}',
+    '{"mcpServers": {"x": {"command": "y"}}, "z": 1}\n', '{\n  "b": "\\u00e9 é ☃ }",\n  "a": null\n}\n',
+    '{"mcpServers": {"holdfast": {"command": "/mine", "env": {"K": "v"}}, "x": {}}}', '{"a": 1, "a": 2}',
+]  # fmt: skip
+COMMENTED = [
+    '// mine\n{\n  // first\n  "a": 1 // behind\n}\n', '{\n  "a": 1, // behind\n}\n', '{\n  /* none yet */\n}\n',
+    '{\n  "mcpServers": {\n    "x": {}, // x\n    /* y */ "y": {} /* z */\n  } // end\n}\n', '{"a": 1,}',
+    '{\n  "mcpServers": {}, // empty\n  "b": "// no comment"\n}',
+]  # fmt: skip
+TOML_TEXTS = [
+    "", "model = \"o4\"\n", "# only a comment", "[mcp_servers.x]\ncommand = \"y\" # why\n\n\n[tui]\nnotify = true",
+    "a = '''\n[mcp_servers.other]\n'''\n", "[mcp_servers]\n[mcp_servers.x]\r\ncommand = \"y\"\r\n",
+    "[mcp_servers.holdfast]\ncommand = \"/old\"\n[mcp_servers.holdfast.env]\nA = \"b\"\n\n# about z\n[z]\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "text"), [
+    *(("json", t) for t in JSON_TEXTS), *(("jsonc", t) for t in JSON_TEXTS + COMMENTED),
+    *(("toml", t) for t in TOML_TEXTS),
+])  # fmt: skip
+def test_connecting_adds_our_value_and_nothing_else_and_undoing_gives_every_byte_back(form: str, text: str) -> None:
+    wanted = file(form)
+    change = plan.connect(wanted, text, None)
+    assert change.after is not None
+    before, after = plan.read(text, form), plan.read(change.after, form)
+    path = wanted.values[0].path
+    assert after[path[0]][path[1]] == ENTRY
+    after[path[0]].pop(path[1])
+    before.get(path[0], {}).pop(path[1], None)
+    assert {k: v for k, v in after.items() if v != {}} == {k: v for k, v in before.items() if v != {}}
+    again = plan.connect(wanted, change.after, change.record(False))
+    assert again.what == "none"
+    assert plan.disconnect(wanted, change.after, change.record(False)).after == text
+
+
+def test_a_file_that_we_made_goes_away_again_and_its_skeleton_with_it() -> None:
+    for form in ("json", "jsonc", "toml"):
+        made = plan.connect(file(form), None, None)
+        assert made.what == "made"
+        assert plan.disconnect(file(form), made.after, made.record(True)).what == "removed"
+
+
+@pytest.mark.parametrize(("form", "text"), [
+    ("json", '{\n  "a": 1\n}\n'), ("jsonc", '{\n  "a": 1 // behind\n}\n'), ("json", '{\n  "mcpServers": {"x": {}}\n}\n'),
+    ("toml", "a = 1 # one\n"),
+])  # fmt: skip
+def test_what_others_wrote_meanwhile_stays_when_we_leave(form: str, text: str) -> None:
+    change = plan.connect(file(form), text, None)
+    assert change.after is not None
+    later = change.after.replace('"a": 1', '"a": 1, "later": true').replace("a = 1", "later = true\na = 1")
+    later = later.replace('"x": {}', '"x": {}, "y": {}')
+    left = plan.disconnect(file(form), later, change.record(False)).after
+    assert left is not None
+    assert "holdfast" not in left
+    expected = plan.read(text.replace('"a": 1', '"a": 1, "later": true').replace("a = 1", "later = true\na = 1")
+                         .replace('"x": {}', '"x": {}, "y": {}'), form)  # fmt: skip
+    assert plan.read(left, form) == expected
+    assert ("// behind" in left) == ("// behind" in text)
+    assert ("# one" in left) == ("# one" in text)
+
+
+def test_the_hooks_of_others_stay_in_their_places_and_ours_of_another_installation_are_replaced() -> None:
+    theirs: dict[str, Any] = {"hooks": {
+        "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}],
+        "SessionStart": [{"hooks": [{"type": "command", "command": "/old/place/hold hook claude", "timeout": 5}]}],
+    }, "model": "opus"}  # fmt: skip
+    text = json.dumps(theirs, indent=2)
+    wanted = File("/x/settings.json", "json", HOOKS, False)
+    change = plan.connect(wanted, text, None)
+    assert change.after is not None
+    data = plan.read(change.after, "json")
+    assert data["hooks"]["Stop"][0] == theirs["hooks"]["Stop"][0]
+    assert [clients.is_ours(g) for g in data["hooks"]["Stop"]] == [False, True]
+    assert [g["hooks"][0]["command"] for g in data["hooks"]["SessionStart"]] == ["/opt/bin/hold hook claude"]
+    assert plan.connect(wanted, change.after, change.record(False)).what == "none"
+    assert plan.disconnect(wanted, change.after, change.record(False)).after == text
+    # Changed since: what is ours goes, with the arrays that were made for it, and nothing of anybody else.
+    changed = change.after.replace('"opus"', '"sonnet"')
+    left = plan.disconnect(wanted, changed, change.record(False)).after
+    assert left is not None
+    assert plan.read(left, "json") == {
+        "hooks": {"Stop": theirs["hooks"]["Stop"], "SessionStart": []}, "model": "sonnet"}  # fmt: skip
+
+
+def test_connecting_from_another_place_replaces_what_we_wrote_and_still_leads_back_to_the_beginning() -> None:
+    text = '{\n  "a": 1\n}\n'
+    first = plan.connect(file("json"), text, None)
+    moved = file("json", [Value(("mcpServers", "holdfast"), {"command": "/new/hold", "args": ["mcp"]})])
+    second = plan.connect(moved, first.after, first.record(False))
+    assert second.after is not None
+    assert plan.read(second.after, "json")["mcpServers"]["holdfast"]["command"] == "/new/hold"
+    assert plan.disconnect(moved, second.after, second.record(False)).after == text
+
+
+@pytest.mark.parametrize(("form", "text", "says"), [
+    ("json", "{", "line 1"), ("json", '{"a": 1,}', "another value"), ("json", '{\n  // c\n}', "line 2"),
+    ("json", "[]", "no object"), ("json", '{"mcpServers": []}', "mcpServers"), ("jsonc", '{"a": /* ', "a value"),
+    ("json", '{"a": tru}', "a value"), ("json", '{"a": 1} x', "nothing more"), ("json", '{"a": "\n"}', "a value"),
+    ("toml", "a = ", "cannot be read"), ("toml", "mcp_servers = { x = { command = \"y\" } }\n", "by hand"),
+    ("json", "[" * 5000, "levels"),
+])  # fmt: skip
+def test_a_broken_file_is_refused_in_one_line(form: str, text: str, says: str) -> None:
+    with pytest.raises(HoldfastError) as e:
+        plan.connect(file(form), text, None)
+    assert says in e.value.line()
+    assert "\n" not in e.value.line()
+
+
+def test_a_table_that_only_looks_like_ours_inside_a_string_is_not_touched() -> None:
+    text = "note = '''\n[mcp_servers.holdfast]\ncommand = \"x\"\n'''\n"
+    change = plan.connect(file("toml"), text, None)
+    assert change.after is not None
+    assert change.after.startswith(text)
+    assert plan.disconnect(file("toml"), change.after, change.record(False)).after == text
+    with pytest.raises(HoldfastError) as e:
+        plan.disconnect(file("toml"), change.after + "# changed\n", change.record(False))
+    assert "by hand" in e.value.line()
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.text(max_size=5), values, max_size=4), st.sampled_from([None, 0, 1, 2, 4, "\t"]),
+       st.sampled_from([True, False]))  # fmt: skip
+def test_any_json_comes_back_to_the_byte(data: dict[str, Any], indent: Any, escaped: bool) -> None:
+    if not isinstance(data.get("mcpServers", {}), dict):
+        return
+    text = json.dumps(data, indent=indent, ensure_ascii=escaped)
+    assert scan(text, False).value == data
+    change = plan.connect(file("json"), text, None)
+    assert change.after is not None
+    assert json.loads(change.after) == {**data, "mcpServers": {**data.get("mcpServers", {}), "holdfast": ENTRY}}
+    assert plan.disconnect(file("json"), change.after, change.record(False)).after == text
+    left = json_edit.apply(change.after, json_edit.take(change.after, ("mcpServers", "holdfast"), None, False))
+    assert json.loads(left) == {**data, "mcpServers": data.get("mcpServers", {})}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.characters(codec="utf-8"), max_size=40))
+def test_any_path_is_a_toml_string_that_reads_back(path: str) -> None:
+    text = json_edit.apply("a = 1\n", toml_edit.put("a = 1\n", ("mcp_servers", "holdfast"), {"command": path}))
+    assert tomllib.loads(text)["mcp_servers"]["holdfast"]["command"] == path
+
+
+def test_undoing_a_text_that_is_another_one_says_so() -> None:
+    with pytest.raises(BrokenError):
+        json_edit.undo("abc", [(0, "", "x")])
