@@ -65,6 +65,11 @@ class Home:
         return os.path.join(self.path, "journal.head")
 
     @property
+    def settings_known(self) -> str:
+        """Which settings the journal has an entry of."""
+        return os.path.join(self.path, "settings.known")
+
+    @property
     def keys(self) -> str:
         return os.path.join(self.path, "keys")
 

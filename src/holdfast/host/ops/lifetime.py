@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import time
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ..identity import Caller
 
 Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
 
 _STOP_EXTRA_S = 15.0  # past the grace time, for KILL to empty a large tree
 
@@ -67,6 +69,12 @@ class Lifetime(Approving):
             every = [s.id for s in self.registry.sessions.values() if s.live or self._restarting(s)]
             stops = (self.op_stop({"session": one, "grace_s": request.get("grace_s")}, caller) for one in every)
             await asyncio.gather(*stops)
+        try:
+            ending = bool(request.get("all")) or None
+            self.journal.note("down", session=None, actor=caller.actor, why=why_of(request), all=ending)
+            await self.journal.written()
+        except HoldfastError as e:  # a host whose disk is full can be stopped all the same
+            log.error("that the host was stopped is not noted: %s", e.line())
         asyncio.get_running_loop().call_soon(self.daemon.stopped.set)
         return {"host": self.daemon.about()}
 
@@ -158,7 +166,8 @@ class Lifetime(Approving):
     async def op_rename(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
         before, name = session.name, str(request.get("name") or "")
-        self.desk.gate.check_rename(self._ruled(caller), before, name)
+        actor, *others = self._ruled(caller)
+        self.desk.gate.check_rename(actor, before, name, others)
         self._check_no_wider(session, name, caller)
         self.registry.rename(session, name)
         self._note("rename", session, caller, request, before=before)
