@@ -15,9 +15,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..model import isolation, limits
-from ..model.errors import HoldfastError
+from ..model.errors import HoldfastError, invalid
 from ..model.isolation import View
 from ..model.names import refused
+from . import recipe
 from .identity import Caller, Identities, unresolved
 from .refusals import Refusals
 from .server import Peer, Reply, Server, listen
@@ -137,6 +138,8 @@ class Door:
         """A name that somebody else's session has is not taken from it, and not told either."""
         seen = {s.id for s in self._visible()}
         others = {s.name for s in self._doors.registry.sessions.values() if s.id not in seen}
+        if name is not None and not isinstance(name, str):
+            raise invalid("a session's name is a text", "-n NAME")
         n = 2
         wanted = name
         while wanted in others:
@@ -190,6 +193,6 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _least(asked: object, own: Json) -> Json:
     """Limits of a child: its own wishes, and no more than this session has."""
-    wished = asked if isinstance(asked, dict) else {}
+    wished = recipe.check_limits(asked)
     most = {"pids": own["limits"]["pids"], "memory": own["limits"]["memory"], "log": own["retain_bytes"]}
-    return {key: min(int(wished.get(key) or bound), bound) if bound else wished.get(key) for key, bound in most.items()}
+    return {key: min(wished[key] or bound, bound) if bound else wished[key] for key, bound in most.items()}

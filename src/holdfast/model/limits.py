@@ -5,6 +5,9 @@ from __future__ import annotations
 # Names and requests
 NAME_MAX = 64  # fits a table column and a file name with room to spare
 REQUEST_BYTES_MAX = 16 << 20  # a whole environment and argument list (the kernel's own cap is 6 MB) as JSON
+REQUESTS_BYTES_MAX = 64 << 20  # half-read requests of all connections together: four of the largest at once
+REQUEST_SMALL_BYTES = 64 << 10  # nearly every request: the last quarter of those bytes is for such
+REQUEST_S = 60.0  # from a request's first byte to its last: they come from memory, over a local socket
 FRAME_BYTES_MAX = 1 << 20  # one keeper frame: 16 log records, and small enough to hold per channel
 INPUT_BYTES_MAX = 64 << 10  # one INPUT frame: a large paste comes as several
 
@@ -27,6 +30,7 @@ READS_PER_WAKE = 16  # measured: 16 joined reads give 123 MB/s to five clients, 
 READ_BYTES = 65536  # the kernel hands out about 4 KB of a PTY at a time; pipes give up to 64 KB
 QUEUED_INPUT_BYTES_MAX = 256 << 10  # typed but not yet taken by the program; past it a channel is not read
 CHANNELS_MAX = 256  # attached clients of one session
+HELLO_S = 15.0  # from connecting to HELLO, which the host sends with the connection: a starved machine's pause, no more
 CHANNELS_FOR_PEOPLE = 32  # of these: an agent that opens all it can does not keep a person from looking
 CLIENTS_REMEMBERED = 256  # clients whose last input sequence number is kept for retries
 CANONICAL_LINE_MAX = 4095  # the kernel's line buffer: a longer line would be cut in silence
