@@ -19,7 +19,7 @@ from ..model.names import refused
 from ..system import cgroup
 from ..system.files import read_json, sync_file, write_json
 from . import isolate, recipe
-from .link import KeeperLink, dial
+from .link import KeeperLink, dial_soon
 from .session import Session, keeper_alive
 from .zygote import Zygote
 
@@ -87,7 +87,7 @@ class Registry:
 
     async def connect(self, session: Session) -> None:
         try:
-            sock = dial(session.folder.keeper_socket)
+            sock = await dial_soon(session.folder.keeper_socket)
             await self._link(session, sock)
             session.unresponsive = False
         except (HoldfastError, OSError) as e:
