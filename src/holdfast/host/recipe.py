@@ -142,7 +142,7 @@ def check_limits(asked: object) -> dict[str, int]:
         raise invalid("limits are a table of names and numbers", "--limit pids=100")
     found = {}
     for key in ("pids", "memory", "log"):
-        value = given.get(key) or 0
+        value = 0 if given.get(key) is None else given[key]
         if not _is_count(value):
             raise invalid(f"{str(value)[:40]!r} is not a limit for {key}", f"--limit {key}=NUMBER")
         found[key] = int(value)
