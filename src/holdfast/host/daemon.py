@@ -29,6 +29,7 @@ from .ledger import Ledger
 from .operations import Operations
 from .operators import Operators, os_user
 from .policy import Policies
+from .reading import Reading
 from .refusals import Refusals
 from .registry import Registry
 from .screens import Screens
@@ -83,7 +84,8 @@ class Daemon:
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
         self.operations = Operations(self)
-        self.doors = Doors(self.registry, self.identities, self.refusals, self.operations.dispatch)
+        self.reading = Reading()
+        self.doors = Doors(self.registry, self.identities, self.refusals, self.operations.dispatch, self.reading)
         self.registry.doors = self.doors
         self.stopped = asyncio.Event()
 
@@ -132,7 +134,7 @@ class Daemon:
         warming = self.zygote.warm_up()
         await self._know()
         await self.desk.begin()
-        server = Server(listen(self.home.socket), self.operations.handle, self._foreign)
+        server = Server(listen(self.home.socket), self.operations.handle, self._foreign, reading=self.reading)
         write_json(self.home.running_file, self.about(), durable=False)
         serving = asyncio.create_task(server.serve())
         self.policies.begin()

@@ -20,6 +20,7 @@ from ..model.isolation import View
 from ..model.names import refused
 from . import recipe
 from .identity import Caller, Identities, unresolved
+from .reading import Reading
 from .refusals import Refusals
 from .server import Peer, Reply, Server, listen
 from .session import Session
@@ -75,7 +76,8 @@ class Door:
     def __init__(self, session: Session, doors: Doors) -> None:
         self._session, self._doors = session, doors
         listening = listen(session.folder.door_socket)
-        self._server = Server(listening, self.handle, self._foreign, session, limits.DOOR_CONNECTIONS_MAX)
+        most = limits.DOOR_CONNECTIONS_MAX
+        self._server = Server(listening, self.handle, self._foreign, session, most, doors.reading)
         self._serving = asyncio.get_running_loop().create_task(self._server.serve())
 
     def _foreign(self, peer: Peer) -> None:
@@ -158,9 +160,10 @@ class Doors:
     """All doors that stand open: from before a program starts until its session has ended."""
 
     def __init__(
-        self, registry: Registry, identities: Identities, refusals: Refusals, dispatch: Dispatch
+        self, registry: Registry, identities: Identities, refusals: Refusals, dispatch: Dispatch, reading: Reading
     ) -> None:
         self.registry, self.identities, self.refusals, self.dispatch = registry, identities, refusals, dispatch
+        self.reading = reading
         self._open: dict[str, Door] = {}
 
     def open(self, session: Session) -> None:
