@@ -146,7 +146,7 @@ class Keeper:
         if 0 < self.controls.due() <= now:
             holding.lapse(self, now)
         if 0 < self.record.due() <= now:
-            self.record.close()
+            self.record.lapse(now)
             holding.announce(self)
         if 0 < self.hello_due <= now:
             end_silent(self, now)

@@ -44,6 +44,8 @@ def sentence(entry: Json, *, names: bool) -> str:
     session = str(entry.get("session_name") or entry["session"]) if names and entry.get("session") else ""
     where = f" in {session}" if session and _IT not in words else ""
     words = words.replace(_IT, session or "it")
+    if entry.get("repeated") and entry.get("kind") != "refuse":
+        words += f" ({entry['repeated']} times)"
     why = f": {_quoted(entry['why'])}" if entry.get("why") else ""
     if entry.get("reason"):  # of a refusal: the host's own words
         why = f": {entry['reason']}"
