@@ -31,6 +31,7 @@ from .operators import Operators, os_user
 from .policy import Policies
 from .reading import Reading
 from .refusals import Refusals
+from .recovery import Recovery
 from .registry import Registry
 from .screens import Screens
 from .server import Peer, Server, listen
@@ -121,6 +122,8 @@ class Daemon:
         await self.operators.open(self.identity["operator"])
         await self.journal.open()
         await self.registry.adopt_all()
+        owed = Recovery(self.ledger, self.journal, self.operators, self.ingest)
+        await owed.settle(list(self.registry.sessions.values()))
         for session in self.registry.sessions.values():
             if not session.live:  # it may have ended while no host was there to write it down
                 self.ingest.later(session)

@@ -254,8 +254,8 @@ class Registry:
         while keeper_alive(session.folder) and time.monotonic() < deadline:  # noqa: ASYNC110  (a lock has no event)
             await asyncio.sleep(0.005)
 
-    async def restart(self, session: Session, actor: Json) -> None:
-        """A new generation of the same session; its offsets go on."""
+    async def restart(self, session: Session, actor: Json | None) -> None:
+        """A new generation of the same session; its offsets go on. Without an `actor` a policy wants it."""
         if session.live:
             raise HoldfastError("conflict", f"{session.name} is still running", "stop it first")
         for other in self.sessions.values():
@@ -275,6 +275,7 @@ class Registry:
             started_at=time.time(),
             boot=boot_id(),
             size=list(session.size),
+            restarted_by=actor["operator"] if actor else None,
         )
         session.remember(reaped=False, stopped=False)
         try:
@@ -286,18 +287,25 @@ class Registry:
     # -- names and removal -----------------------------------------------------------------------------------
 
     def rename(self, session: Session, name: str) -> None:
+        self.check_rename(session, name)
+        session.manifest["name"] = name
+        write_json(session.folder.manifest, session.manifest)
+        session.touch()
+
+    def check_rename(self, session: Session, name: str) -> None:
         ids.check_name(name)
         if any(s.name == name and s is not session for s in self.sessions.values()):
             raise HoldfastError(
                 "conflict", f"there is a session named {name!r} already", "choose another name"
             )
-        session.manifest["name"] = name
-        write_json(session.folder.manifest, session.manifest)
-        session.touch()
 
-    def remove(self, session: Session) -> None:
+    @staticmethod
+    def check_ended(session: Session) -> None:
         if session.live:
             raise invalid(f"{session.name} is running", f"hold stop {session.name} first")
+
+    def remove(self, session: Session) -> None:
+        self.check_ended(session)
         self.sessions.pop(session.id, None)
         shutil.rmtree(session.folder.path, ignore_errors=True)
         session.touch()
