@@ -9,7 +9,7 @@ ISOLATED = "HOLDFAST_ISOLATED"  # set inside an isolated session: the home there
 
 
 def default_home(environ: dict[str, str], user_home: str) -> str:
-    """`HOLDFAST_HOME`, else the platform's data folder (by hand: platformdirs costs every command 25 ms)."""
+    """`HOLDFAST_HOME`, else the platform's data folder (by hand: a library for it costs every command 25 ms)."""
     if environ.get(ENV):
         return os.path.abspath(environ[ENV])
     if environ.get("XDG_DATA_HOME"):
