@@ -21,6 +21,7 @@ from ..term.reset import reset_sequence
 from ..wire import frames
 from . import arguments, output
 from .detach import DEFAULT, DetachKeys, parse
+from .revive import Reviver
 from .terminal import RawTerminal, window_size
 
 TYPE_CHECKING = False
@@ -88,7 +89,11 @@ class Attachment:
                 self._write(reset_sequence())  # the screen is drawn for a terminal in its normal state
                 # It may end inside an escape sequence that the live bytes finish: one filter for both.
                 self._write(self._filter.strip(base64.b64decode(about["restore"])))
-                return self._loop(wake_read)
+                reviver = Reviver(self._host.home, wake_write)
+                try:
+                    return self._loop(wake_read, reviver)
+                finally:
+                    reviver.close()
         finally:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGWINCH, signal.SIG_DFL)
@@ -137,7 +142,7 @@ class Attachment:
         if not self._read_only:
             self._send(frames.resize(*self._size))
 
-    def _loop(self, wake: int) -> str:
+    def _loop(self, wake: int, reviver: Reviver) -> str:
         assert self._sock is not None
         keyboard = sys.stdin.fileno()
         poll = select.epoll()
@@ -145,6 +150,7 @@ class Attachment:
         poll.register(wake, select.EPOLLIN)
         poll.register(self._sock, select.EPOLLIN)
         line = self._sock.fileno()
+        reviver.watch(poll)
         while True:
             try:
                 events = poll.poll()
@@ -161,8 +167,11 @@ class Attachment:
                         return ending
                 elif fd == wake:
                     os.read(wake, 64)
+                    reviver.watch(poll)
                     if window_size(sys.stdout.fileno()) != self._size:
                         self._resize()
+                elif fd == reviver.line:
+                    reviver.gone(poll)
 
     def _typed(self, keyboard: int, mask: int) -> str | None:
         try:

@@ -29,7 +29,9 @@ from .ledger import Ledger
 from .operations import Operations
 from .operators import Operators, os_user
 from .policy import Policies
+from .reading import Reading
 from .refusals import Refusals
+from .recovery import Recovery
 from .registry import Registry
 from .screens import Screens
 from .server import Peer, Server, listen
@@ -41,6 +43,9 @@ from .zygote import Zygote
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 
+_LEAVING_S = 15.0  # a daemon without a socket is on its way in or out: either takes milliseconds, or this on a bad day
+_LEAVING_PAUSE_S = 0.01
+
 
 def take_lock(home: Home) -> int:
     """The lock of the home, held for the daemon's life; -1 when another daemon has it."""
@@ -51,6 +56,14 @@ def take_lock(home: Home) -> int:
         os.close(fd)
         return -1
     return fd
+
+
+def take_turn(home: Home) -> int:
+    """The lock, also when a daemon that is just leaving still has it; -1 when the one that has it serves, or will."""
+    deadline = time.monotonic() + _LEAVING_S
+    while (lock := take_lock(home)) < 0 and not os.path.exists(home.socket) and time.monotonic() < deadline:
+        time.sleep(_LEAVING_PAUSE_S)
+    return lock
 
 
 class Daemon:
@@ -76,7 +89,8 @@ class Daemon:
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
         self.operations = Operations(self)
-        self.doors = Doors(self.registry, self.identities, self.refusals, self.operations.dispatch)
+        self.reading = Reading()
+        self.doors = Doors(self.registry, self.identities, self.refusals, self.operations.dispatch, self.reading)
         self.registry.doors = self.doors
         self.stopped = asyncio.Event()
 
@@ -114,6 +128,8 @@ class Daemon:
         await self.tokens.open()
         await self.journal.open()
         await self.registry.adopt_all()
+        owed = Recovery(self.ledger, self.journal, self.operators, self.ingest)
+        await owed.settle(list(self.registry.sessions.values()))
         for session in self.registry.sessions.values():
             if not session.live:  # it may have ended while no host was there to write it down
                 self.ingest.later(session)
@@ -127,14 +143,14 @@ class Daemon:
         warming = self.zygote.warm_up()
         await self._know()
         await self.desk.begin()
-        server = Server(listen(self.home.socket), self.operations.handle, self._foreign)
+        server = Server(listen(self.home.socket), self.operations.handle, self._foreign, reading=self.reading)
         write_json(self.home.running_file, self.about(), durable=False)
         serving = asyncio.create_task(server.serve())
         self.policies.begin()
         self.web.begin()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stopped.set)
+            loop.add_signal_handler(number, self._told_to_stop, number)
         if ready_fd >= 0:
             os.write(ready_fd, b"ready")
             os.close(ready_fd)
@@ -164,6 +180,12 @@ class Daemon:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
+    def _told_to_stop(self, number: int) -> None:
+        if not self.stopped.is_set():  # who sent it the kernel does not tell
+            with contextlib.suppress(HoldfastError):
+                self.journal.note("down", session=None, actor=None, signal=signal.Signals(number).name)
+        self.stopped.set()
+
     def _clean_roles(self) -> None:
         for pid, started in kernel.registered(self.home.roles).items():
             if kernel.start_time(pid) != started:
@@ -185,7 +207,7 @@ def main(home: Home, ready_fd: int) -> int:
     """Run until told to stop. 0 also when a daemon was there already: the caller gets what it wanted."""
     try:
         os.makedirs(home.path, mode=0o700, exist_ok=True)
-        lock = take_lock(home)
+        lock = take_turn(home)
     except OSError as e:
         raise HoldfastError(
             "failed", f"cannot use {home.path}: {e.strerror}", "set HOLDFAST_HOME to a folder you may write"

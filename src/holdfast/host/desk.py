@@ -37,7 +37,7 @@ class Desk:
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
-        self.settings = SettingsFile(daemon.home, self._configured)
+        self.settings = SettingsFile(daemon.home, self._configured, self._note_settings)
         self.inbox = Inbox(daemon.ledger, self._changed)
         self.gate = Gate(self.inbox, self.settings.current, lambda: daemon.stopped.is_set())  # noqa: PLW0108  (not there yet)
         self.watch = Watch(self.inbox, self._terminals, lambda: daemon.operations._forest(), self._observe)  # noqa: PLW0108
@@ -62,7 +62,10 @@ class Desk:
 
     def _home_changed(self) -> None:
         inotify.drain(self._changes)
-        self.settings.current()
+        try:
+            self.settings.current()
+        except HoldfastError as e:  # the journal's disk: whoever needs the settings next tries again
+            log.error("a change of %s is not noted yet: %s", self.settings.path, e.line())
 
     def close(self) -> None:
         if self._changes >= 0:
@@ -164,6 +167,14 @@ class Desk:
         who = self._daemon.operators.by_id.get(operator)
         return who is not None and who.kind == "human"
 
+    def _note_settings(self, facts: Json) -> None:
+        self._daemon.journal.note("settings", session=None, actor=None, **facts)
+        self._later(self._settings_noted(facts["after"]))
+
+    async def _settings_noted(self, digest: str) -> None:
+        await self._daemon.journal.written()
+        self.settings.remember(digest)
+
     def _configured(self, settings: Settings) -> None:
         self.watch.configured(settings.notify.wanted and bool(settings.notify.kinds & set(asks.TYPED)))
         if settings.rules or settings.broken is not None:
@@ -176,8 +187,12 @@ class Desk:
             for who in operators:
                 if settings.broken is None and not approvals.typing_refused(settings.rules, who.kind, session.name):
                     continue
+                mine = [grant.id for grant in self._daemon.operators.grants.values() if grant.operator == who.id]
                 try:
                     if session.link is not None:
                         await session.link.act("revoke", operator=who.id)
+                    for grant in mine:  # a person's channel that it may be behind rests on its grants, too
+                        if session.link is not None:
+                            await session.link.act("revoke", grant=grant)
                 except HoldfastError as e:
                     log.warning("channels of %s to %s were not closed: %s", who.name, session.name, e.line())

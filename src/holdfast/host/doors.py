@@ -15,10 +15,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..model import isolation, limits
-from ..model.errors import HoldfastError
+from ..model.errors import HoldfastError, invalid
 from ..model.isolation import View
 from ..model.names import refused
+from . import recipe
 from .identity import Caller, Identities, unresolved
+from .reading import Reading
 from .refusals import Refusals
 from .server import Peer, Reply, Server, listen
 from .session import Session
@@ -74,7 +76,8 @@ class Door:
     def __init__(self, session: Session, doors: Doors) -> None:
         self._session, self._doors = session, doors
         listening = listen(session.folder.door_socket)
-        self._server = Server(listening, self.handle, self._foreign, session, limits.DOOR_CONNECTIONS_MAX)
+        most = limits.DOOR_CONNECTIONS_MAX
+        self._server = Server(listening, self.handle, self._foreign, session, most, doors.reading)
         self._serving = asyncio.get_running_loop().create_task(self._server.serve())
 
     def _foreign(self, peer: Peer) -> None:
@@ -137,6 +140,8 @@ class Door:
         """A name that somebody else's session has is not taken from it, and not told either."""
         seen = {s.id for s in self._visible()}
         others = {s.name for s in self._doors.registry.sessions.values() if s.id not in seen}
+        if name is not None and not isinstance(name, str):
+            raise invalid("a session's name is a text", "-n NAME")
         n = 2
         wanted = name
         while wanted in others:
@@ -155,9 +160,10 @@ class Doors:
     """All doors that stand open: from before a program starts until its session has ended."""
 
     def __init__(
-        self, registry: Registry, identities: Identities, refusals: Refusals, dispatch: Dispatch
+        self, registry: Registry, identities: Identities, refusals: Refusals, dispatch: Dispatch, reading: Reading
     ) -> None:
         self.registry, self.identities, self.refusals, self.dispatch = registry, identities, refusals, dispatch
+        self.reading = reading
         self._open: dict[str, Door] = {}
 
     def open(self, session: Session) -> None:
@@ -190,6 +196,6 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _least(asked: object, own: Json) -> Json:
     """Limits of a child: its own wishes, and no more than this session has."""
-    wished = asked if isinstance(asked, dict) else {}
+    wished = recipe.check_limits(asked)
     most = {"pids": own["limits"]["pids"], "memory": own["limits"]["memory"], "log": own["retain_bytes"]}
-    return {key: min(int(wished.get(key) or bound), bound) if bound else wished.get(key) for key, bound in most.items()}
+    return {key: min(wished[key] or bound, bound) if bound else wished[key] for key, bound in most.items()}

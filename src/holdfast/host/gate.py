@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..model import approvals, ids
@@ -28,12 +28,14 @@ class Gate:
 
     async def approve(
         self, verb: str, actor: Json, name: str, command: bytes, *, session: Json | None = None,
-        detail: Json | None = None, request: str | None = None,
+        detail: Json | None = None, request: str | None = None, others: Sequence[Json] = (),
     ) -> Json | None:  # fmt: skip
-        """Returns when it may go on (with the item, where one was needed), raises `not_allowed` when it may not."""
-        rule = self._rule(verb, actor, name, command)
-        if rule is None:
+        """Returns when it may go on (with the item, where one was needed), raises `not_allowed` when it may not.
+        `others` may be behind the request as well as `actor`: whoever of them the strictest rule covers is the asker."""
+        found = self._rule(verb, (actor, *others), name, command)
+        if found is None:
             return None
+        rule, actor = found
         shown = approvals.check_length(approvals.visible(command.decode("utf-8", "surrogateescape")))
         told = {"verb": verb, "rule": rule.pattern, **(detail or {})}
         told["sha256"] = hashlib.sha256(command + repr(sorted((detail or {}).items())).encode()).hexdigest()
@@ -69,12 +71,17 @@ class Gate:
         if not self._stopping():  # the asker left: nothing would run any more
             await self._inbox.vanish(lambda i: i["id"] == ask)
 
-    def _rule(self, verb: str, actor: Json, name: str, command: bytes) -> approvals.Rule | None:
-        if actor["kind"] == "human":
+    def _rule(
+        self, verb: str, actors: Sequence[Json], name: str, command: bytes
+    ) -> tuple[approvals.Rule, Json] | None:
+        """The rule that a yes is needed for, and whom it covers: of several the one that waits least for it."""
+        agents = [actor for actor in actors if actor["kind"] != "human"]
+        if not agents:
             return None
         settings = self._settings()
         self._check(settings)
-        return approvals.needed(settings.rules, verb, actor["kind"], name, command)
+        found = ((approvals.needed(settings.rules, verb, a["kind"], name, command), a) for a in agents)
+        return min(((r, a) for r, a in found if r is not None), key=lambda one: one[0].timeout_s, default=None)
 
     @staticmethod
     def _check(settings: Settings) -> None:
@@ -82,29 +89,30 @@ class Gate:
         if settings.broken is not None:
             raise HoldfastError("not_allowed", f"nothing can be approved: {settings.broken.message}", "mend it first")
 
-    def check_typing(self, actor: Json, name: str) -> None:
+    def check_typing(self, actor: Json, name: str, others: Sequence[Json] = ()) -> None:
         """Refuse a channel to type through where what is typed would need approval."""
-        if actor["kind"] == "human":
-            return
-        settings = self._settings()
-        self._check(settings)
-        if approvals.typing_refused(settings.rules, actor["kind"], name):
-            raise HoldfastError(
-                "not_allowed", f"what {actor['name']} ({actor['kind']}) types into {name} needs approval first",
-                "use exec or send, which ask for it; watching (attach -r) is free",
-            )  # fmt: skip
-
-    def check_rename(self, actor: Json, old: str, new: str) -> None:
-        """A name is what a rule goes by: nobody whom it covers gives the session another one."""
-        if actor["kind"] == "human":
-            return
-        settings = self._settings()
-        self._check(settings)
-        for rule in settings.rules:
-            if any(rule.covers(v, actor["kind"], old) and not rule.covers(v, actor["kind"], new) for v in rule.verbs):
+        for who in (actor, *others):
+            if who["kind"] == "human":
+                continue
+            settings = self._settings()
+            self._check(settings)
+            if approvals.typing_refused(settings.rules, who["kind"], name):
                 raise HoldfastError(
-                    "not_allowed", f"{old} is under an approval rule that goes by its name", "ask a human to rename it"
-                )
+                    "not_allowed", f"what {who['name']} ({who['kind']}) types into {name} needs approval first",
+                    "use exec or send, which ask for it; watching (attach -r) is free",
+                )  # fmt: skip
+
+    def check_rename(self, actor: Json, old: str, new: str, others: Sequence[Json] = ()) -> None:
+        """A name is what a rule goes by: nobody whom it covers gives the session another one."""
+        for kind in {who["kind"] for who in (actor, *others)} - {"human"}:
+            settings = self._settings()
+            self._check(settings)
+            for rule in settings.rules:
+                if any(rule.covers(v, kind, old) and not rule.covers(v, kind, new) for v in rule.verbs):
+                    raise HoldfastError(
+                        "not_allowed", f"{old} is under an approval rule that goes by its name",
+                        "ask a human to rename it",
+                    )  # fmt: skip
 
 
 def refused(item: Json) -> HoldfastError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,23 +18,38 @@ from ..wire.sockets import reachable
 Json = dict[str, Any]
 
 _REWATCH_S = 0.02  # a screen that follows from afar may hear of new output this much later
+_DIAL_PAUSE_S = 0.01  # a queue of connections has no event for those who are not in it
 _RECV_BYTES = 256 << 10  # answers and events; output never comes this way
 
+
 def dial(path: str) -> socket.socket:
-    """A connected socket to a keeper's address, whatever the path's length."""
+    """A connected socket to a keeper's address, whatever the path's length; never waits. BlockingIOError where the
+    keeper (stopped, perhaps) leaves those before us waiting: a whole host does not wait along with them."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     address, folder = reachable(path)
     try:
+        sock.setblocking(False)
         sock.connect(address)
+        sock.setblocking(True)  # as whoever gets it expects
     except OSError:
         sock.close()
         raise
     finally:
         if folder >= 0:
-            import os
-
             os.close(folder)
     return sock
+
+
+async def dial_soon(path: str) -> socket.socket:
+    """The same, for one who can wait a while beside everybody else."""
+    deadline = time.monotonic() + KEEPER_ANSWER_S
+    while True:
+        try:
+            return dial(path)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(_DIAL_PAUSE_S)
 
 
 class KeeperLink:

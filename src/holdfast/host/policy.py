@@ -110,7 +110,7 @@ class Policies:
         await asyncio.sleep(delay)
         session.remember(restart_at=None)
         try:
-            await self._registry.restart(session, self._actor)
+            await self._registry.restart(session, None)
             self.watch(session)
             log.info("%s restarted as generation %s", session.name, session.manifest["generation"])
             self._note("restart", session, command=session.manifest["command"][:8])

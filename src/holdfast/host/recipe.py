@@ -126,14 +126,16 @@ def manifest(
     idle_s = duration_s(str(idle)) if idle is not None else None
     if idle_s is not None and idle_s < _IDLE_TTL_MIN_S:
         raise invalid(f"an idle time of {idle_s:g} s is too short", f"at least {_IDLE_TTL_MIN_S:g} s")
+    bounds = check_limits(request.get("limits"))
     return {
         "v": 1, "id": session_id, "request": request.get("request") or ids.new("req_"), "name": name,
         "kind": kind, "generation": 1, "command": recorder(kernel["spec"]) if kernel else command, "cwd": cwd,
         "env": session_environment(env, session_id, links, kind, home),
         "size": list(size(request.get("size") or limits.SIZE_DEFAULT)),
         "restart": restart, "idle_ttl_s": idle_s,
-        "limits": _limits(request.get("limits") or {}), "retain_bytes": _retain(request.get("limits") or {}),
-        "rlimits": request.get("rlimits") or {}, "umask": int(request.get("umask", 0o022)),
+        "limits": {"pids": bounds["pids"] or limits.PIDS_MAX, "memory": bounds["memory"]},
+        "retain_bytes": _retain(bounds["log"]),
+        "rlimits": _rlimits(request.get("rlimits") or {}), "umask": _umask(request.get("umask", 0o022)),
         "created_at": now, "started_at": now, "started_by": actor["operator"],
         "acts_as": request.get("acts_as") or actor["operator"],
         "token": ids.new("", 26), "boot": boot, "why": request.get("why"), "recipe": request.get("recipe"),
@@ -141,13 +143,43 @@ def manifest(
     }  # fmt: skip
 
 
-def _limits(asked: Json) -> Json:
-    return {"pids": int(asked.get("pids") or limits.PIDS_MAX), "memory": int(asked.get("memory") or 0)}
+def check_limits(asked: object) -> dict[str, int]:
+    """Processes, memory and log that a start asks for, in bytes and counts; 0 for each that it leaves open."""
+    given = {} if asked is None else asked
+    if not isinstance(given, dict):
+        raise invalid("limits are a table of names and numbers", "--limit pids=100")
+    found = {}
+    for key in ("pids", "memory", "log"):
+        value = 0 if given.get(key) is None else given[key]
+        if not _is_count(value):
+            raise invalid(f"{str(value)[:40]!r} is not a limit for {key}", f"--limit {key}=NUMBER")
+        found[key] = int(value)
+    return found
 
 
-def _retain(asked: Json) -> int:
-    wanted = int(asked.get("log") or limits.RETAIN_BYTES)
+def _retain(asked: int) -> int:
+    wanted = asked or limits.RETAIN_BYTES
     least = 2 * limits.SEGMENT_BYTES
     if wanted < least:
         raise invalid(f"a log of {wanted} bytes is too small", f"at least {least >> 20}M")
     return wanted
+
+
+def _rlimits(asked: object) -> Json:
+    """The starter's own resource limits, as it read them: name, soft and hard."""
+    if not isinstance(asked, dict) or not all(
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(v, int) and -1 <= v < 1 << 63 for v in pair)
+        for pair in asked.values()
+    ):
+        raise invalid("resource limits are names with a soft and a hard number each", "leave them out")
+    return asked
+
+
+def _umask(asked: object) -> int:
+    if isinstance(asked, bool) or not isinstance(asked, int) or not 0 <= asked <= 0o777:
+        raise invalid(f"{str(asked)[:40]!r} is not a umask", "leave it out")
+    return asked
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63

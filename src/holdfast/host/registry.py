@@ -19,7 +19,7 @@ from ..model.names import refused
 from ..system import cgroup
 from ..system.files import read_json, sync_file, write_json
 from . import isolate, recipe
-from .link import KeeperLink, dial
+from .link import KeeperLink, dial_soon
 from .session import Session, keeper_alive
 from .zygote import Zygote
 
@@ -87,7 +87,7 @@ class Registry:
 
     async def connect(self, session: Session) -> None:
         try:
-            sock = dial(session.folder.keeper_socket)
+            sock = await dial_soon(session.folder.keeper_socket)
             await self._link(session, sock)
             session.unresponsive = False
         except (HoldfastError, OSError) as e:
@@ -254,8 +254,8 @@ class Registry:
         while keeper_alive(session.folder) and time.monotonic() < deadline:  # noqa: ASYNC110  (a lock has no event)
             await asyncio.sleep(0.005)
 
-    async def restart(self, session: Session, actor: Json) -> None:
-        """A new generation of the same session; its offsets go on."""
+    async def restart(self, session: Session, actor: Json | None) -> None:
+        """A new generation of the same session; its offsets go on. Without an `actor` a policy wants it."""
         if session.live:
             raise HoldfastError("conflict", f"{session.name} is still running", "stop it first")
         for other in self.sessions.values():
@@ -277,6 +277,7 @@ class Registry:
             started_at=time.time(),
             boot=boot_id(),
             size=list(session.size),
+            restarted_by=actor["operator"] if actor else None,
         )
         session.remember(reaped=False, stopped=False)
         try:
@@ -288,18 +289,25 @@ class Registry:
     # -- names and removal -----------------------------------------------------------------------------------
 
     def rename(self, session: Session, name: str) -> None:
+        self.check_rename(session, name)
+        session.manifest["name"] = name
+        write_json(session.folder.manifest, session.manifest)
+        session.touch()
+
+    def check_rename(self, session: Session, name: str) -> None:
         ids.check_name(name)
         if any(s.name == name and s is not session for s in self.sessions.values()):
             raise HoldfastError(
                 "conflict", f"there is a session named {name!r} already", "choose another name"
             )
-        session.manifest["name"] = name
-        write_json(session.folder.manifest, session.manifest)
-        session.touch()
 
-    def remove(self, session: Session) -> None:
+    @staticmethod
+    def check_ended(session: Session) -> None:
         if session.live:
             raise invalid(f"{session.name} is running", f"hold stop {session.name} first")
+
+    def remove(self, session: Session) -> None:
+        self.check_ended(session)
         self.sessions.pop(session.id, None)
         shutil.rmtree(session.folder.path, ignore_errors=True)
         session.touch()

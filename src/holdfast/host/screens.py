@@ -66,30 +66,39 @@ class Emulator:
         """Emulate up to `to`, or `budget` bytes of it; the replies due to live queries."""
         replies = b""
         with self.lock:
-            known = self.resizes_seen
-            for piece in self.reader.pieces(self.offset, to, resizes=True):
-                if piece.size is not None:
-                    if known > 0:
-                        known -= 1
-                        continue
-                    self.resizes_seen += 1
-                    if piece.size != self.screen.size:
-                        report = self.screen.resize(*piece.size)  # where the program asked to be told in-band
-                        replies += report if self.live_from is not None and piece.offset >= self.live_from else b""
-                    continue
-                known = self.resizes_seen = 0
-                if piece.data is not None:
-                    answer = self.screen.feed(piece.data)
-                    if _ADDRESSING.search(piece.data):
-                        self.addressed_at = piece.end
-                    if self.live_from is not None and piece.offset >= self.live_from:
-                        replies += answer
-                self.offset = piece.end
-                budget -= piece.end - piece.offset
-                if budget <= 0:
-                    break
+            began, live = self.offset, self.live_from
+            if live is not None and self.offset < live < to:  # a piece of the log may hold both: history is cut off
+                self._emulate(live, budget)
+            if (left := budget - (self.offset - began)) > 0:
+                replies = self._emulate(to, left)
             if self.offset - self.kept_at >= _KEYFRAME_EVERY_BYTES:
                 self.keep()
+        return replies
+
+    def _emulate(self, to: int, budget: int) -> bytes:
+        """The same within its lock; all of it before the live offset, or all of it from there on."""
+        replies, known = b"", self.resizes_seen
+        for piece in self.reader.pieces(self.offset, to, resizes=True):
+            live = self.live_from is not None and piece.offset >= self.live_from
+            if piece.size is not None:
+                if known > 0:
+                    known -= 1
+                    continue
+                self.resizes_seen += 1
+                if piece.size != self.screen.size:
+                    report = self.screen.resize(*piece.size)  # where the program asked to be told in-band
+                    replies += report if live else b""
+                continue
+            known = self.resizes_seen = 0
+            if piece.data is not None:
+                answer = self.screen.feed(piece.data)
+                if _ADDRESSING.search(piece.data):
+                    self.addressed_at = piece.end
+                replies += answer if live else b""
+            self.offset = piece.end
+            budget -= piece.end - piece.offset
+            if budget <= 0:
+                break
         return replies
 
     def keep(self) -> None:

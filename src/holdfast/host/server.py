@@ -9,10 +9,12 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..model import limits
 from ..model.errors import HoldfastError
 from ..system.peers import credentials
 from ..wire import requests
 from ..wire.sockets import reachable
+from .reading import Reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,11 +77,12 @@ class Server:
 
     def __init__(
         self, sock: socket.socket, handle: Handler, foreign: Callable[[Peer], None], door: Session | None = None,
-        most: int = 0,
+        most: int = 0, reading: Reading | None = None,
     ) -> None:  # fmt: skip
         """`foreign` hears of peers of another uid; `door` is the session whose own socket this is, if it is one;
-        `most` bounds the connections at once (the rest wait to be accepted)."""
+        `most` bounds the connections at once (the rest wait to be accepted); `reading` what all hold half-read."""
         self._sock, self._handle, self._foreign, self._door = sock, handle, foreign, door
+        self._reading = reading or Reading()
         self._room = asyncio.Semaphore(most) if most else None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -109,8 +112,10 @@ class Server:
                 self._foreign(peer)
                 return
             await self._converse(sock, peer)
-        except (OSError, requests.TooLarge, ValueError) as e:
-            if isinstance(e, requests.TooLarge):
+        except (OSError, requests.TooLarge, ValueError, HoldfastError) as e:
+            if isinstance(e, HoldfastError):
+                await self._refuse(sock, e)
+            elif isinstance(e, requests.TooLarge):
                 await self._refuse(sock, HoldfastError("invalid", str(e), "send less"))
             elif isinstance(e, ValueError):
                 await self._refuse(sock, HoldfastError("invalid", "that is not a request", "see docs/protocol.md"))
@@ -126,28 +131,44 @@ class Server:
         loop = asyncio.get_running_loop()
         decoder = requests.Decoder()
         waiting: list[Json] = []
+        held, due = 0, 0.0  # bytes of requests that are not begun, and when the one that is half here must be whole
         work: asyncio.Task[Reply] | None = None
         reading: asyncio.Task[bytes] | None = None  # kept from one request to the next: what it has read is not lost
         try:
             while True:
                 if work is None and waiting:
                     work = loop.create_task(self._answer(waiting.pop(0), peer))
+                    if held and not waiting and not decoder.pending:
+                        self._reading.give(held)
+                        held = 0
                     if reading is None:
                         await asyncio.wait({work}, timeout=_AT_ONCE_S)
                 if work is None or not work.done():
                     reading = reading or loop.create_task(loop.sock_recv(sock, _RECV_BYTES))
-                    await asyncio.wait({work, reading} if work else {reading}, return_when=asyncio.FIRST_COMPLETED)
+                    ends = {work, reading} if work else {reading}
+                    left = due - loop.time() if due else None
+                    done, _ = await asyncio.wait(ends, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                    if not done:
+                        raise HoldfastError("timeout", "a request was begun and did not end", "send it whole")
                 if reading is not None and reading.done():
                     data, reading = reading.result(), None
                     if not data:
                         return
+                    self._reading.take(held, len(data))
+                    held += len(data)
+                    before = len(waiting)
                     waiting += decoder.feed(data)
+                    if not decoder.pending:
+                        due = 0.0
+                    elif not due or len(waiting) > before:  # its first bytes
+                        due = loop.time() + limits.REQUEST_S
                     if len(waiting) > _AHEAD_MAX:
                         raise requests.TooLarge("more requests at once than are kept")
                 if work is not None and work.done():
                     reply, work = work.result(), None
                     await self._send(sock, reply)
         finally:
+            self._reading.give(held)
             # A client that goes away, or talks nonsense, ends its own request: a wait for nobody is not kept up.
             if reading is not None:
                 reading.cancel()

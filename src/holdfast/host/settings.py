@@ -1,32 +1,44 @@
-"""config.toml of the home as it is now: read again whenever the file has changed, at the moment it is used."""
+"""config.toml of the home as it is now: read again whenever the file has changed, at the moment it is used.
+
+A change of what it says is an entry of the journal. Which settings the journal knows is kept beside it, so that a
+change that was made while no host ran is one too.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Callable
+from typing import Any
 
 from ..model import settings
 from ..model.errors import HoldfastError
 from ..model.home import Home
+from ..system.files import read_json, write_json
 from .waits import pattern
 
+Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 
 _BYTES_MAX = 1 << 20  # a file of rules, not a data set
 
 
 class SettingsFile:
-    """`on_change(settings)` hears of every change that `current` finds."""
+    """`on_change(settings)` hears of every change that `current` finds, `note(facts)` of those that say another thing."""
 
-    def __init__(self, home: Home, on_change: Callable[[settings.Settings], None]) -> None:
+    def __init__(
+        self, home: Home, on_change: Callable[[settings.Settings], None], note: Callable[[Json], None] = lambda _: None
+    ) -> None:
         self.path = os.path.join(home.path, settings.FILE)
-        self._on_change = on_change
+        self._known = home.settings_known
+        self._noted: str | None = None  # the digest of what the journal was told last
+        self._on_change, self._note = on_change, note
         self._seen: tuple[int, ...] | None = None
         self._current = settings.Settings()
 
     def current(self) -> settings.Settings:
         """One `stat` where nothing has changed."""
+        found = None
         try:
             found = os.stat(self.path)
             seen: tuple[int, ...] = (found.st_mtime_ns, found.st_size, found.st_ino)
@@ -35,12 +47,28 @@ class SettingsFile:
         except OSError:
             seen = (-1,)
         if seen != self._seen:
-            self._seen = seen
             self._current = self._read() if seen else settings.Settings()
+            self._compare(self._current, found.st_uid if seen and found is not None else None)
+            self._seen = seen  # once it is noted: where that is not possible, it is tried again
             if self._current.broken is not None:
                 log.error("%s", self._current.broken.line())
             self._on_change(self._current)
         return self._current
+
+    def _compare(self, now: settings.Settings, owner: int | None) -> None:
+        """Who wrote a file the kernel does not tell: its owner is all that is known. Its content is not kept."""
+        if self._noted is None:
+            self._noted = str((read_json(self._known) or {}).get("digest") or settings.Settings().digest)
+        if now.digest == self._noted:
+            return
+        word = [way for way in ("webhook", "command", "desktop") if getattr(now.notify, way)]
+        self._note({"before": self._noted, "after": now.digest, "rules": len(now.rules), "notify": word, "uid": owner,
+                    "broken": now.broken is not None or None})  # fmt: skip
+        self._noted = now.digest
+
+    def remember(self, digest: str) -> None:
+        """The journal has these settings, durably: the next host compares with them."""
+        write_json(self._known, {"digest": digest}, durable=False)
 
     def _read(self) -> settings.Settings:
         try:

@@ -21,16 +21,17 @@ class Channel:
     """State of one client's connection; the keeper's loop drives it."""
 
     __slots__ = (
-        "acks", "actor", "at", "attach", "barred", "client", "decoder", "fd", "grants", "host", "key", "muted",
+        "acks", "actor", "at", "attach", "barred", "client", "decoder", "due", "fd", "grants", "host", "key", "muted",
         "outbox", "paused", "refusal", "rights", "since", "size", "sock", "to", "until", "via", "want_write", "watch",
     )  # fmt: skip
 
-    def __init__(self, sock: socket.socket, key: str) -> None:
+    def __init__(self, sock: socket.socket, key: str, due: float = 0.0) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         self.sock, self.fd, self.key = sock, sock.fileno(), key
         self.decoder = frames.Decoder()
         self.actor: Actor | None = None  # unknown until HELLO
+        self.due = due  # the moment by which that must have come
         self.host = self.attach = False
         self.acks = True
         self.rights: frozenset[str] = frozenset()

@@ -46,6 +46,7 @@ def hello(keeper: Keeper, channel: Channel, said: Json) -> None:
     channel.acks = bool(said.get("acks", True))
     channel.since = time.time()
     channel.actor = who
+    keeper.hello_due = _next_hello(keeper)
     if channel.host:
         keeper.record.told = False  # it learns from the welcome what there is
     welcome = {"v": frames.VERSION, "keeper": os.getpid(), **status(keeper)}
@@ -57,6 +58,19 @@ def hello(keeper: Keeper, channel: Channel, said: Json) -> None:
         keeper.tell_host({"event": "channels", "attached": keeper.attached()})
     if channel.until:
         keeper.until_due = holding.next_until(keeper)
+
+
+def end_silent(keeper: Keeper, now: float) -> None:
+    """A connection that says nothing is closed: it would keep one of the few places from somebody who does."""
+    for channel in list(keeper.channels.values()):
+        if channel.actor is None and channel.due <= now:
+            keeper.drop(channel)
+    keeper.hello_due = _next_hello(keeper)
+
+
+def _next_hello(keeper: Keeper) -> float:
+    """When the first that has not said HELLO is overdue; 0 when all have: then nothing wakes the keeper."""
+    return min((c.due for c in keeper.channels.values() if c.actor is None), default=0.0)
 
 
 def status(keeper: Keeper) -> Json:

@@ -31,7 +31,7 @@ def note(keeper: Keeper, kind: str, actor: Actor | None, why: str = "", facts: J
     if keeper.ended:
         return
     epoch, offset = keeper.controls.epoch, keeper.log.end
-    keeper.record.note(kind, actor, epoch, offset, time.time(), why, facts or {}, refusable)
+    keeper.record.note(kind, actor, epoch, offset, time.time(), why, facts or {}, refusable, time.monotonic())
     announce(keeper)
 
 

@@ -26,6 +26,7 @@ from ..wire import frames
 from . import holding, wrapped
 from .channel import Channel
 from .ending import finish
+from .hello import end_silent
 from .inbox import InputQueue
 from .program import Program
 from .queries import look_for_query
@@ -81,7 +82,7 @@ class Keeper:
         self.query_at = 0.0
         self.next_key = 0
         self.done = self.ended = False  # ended: the last entry of the record is written
-        self._sync_due = self.until_due = 0.0
+        self._sync_due = self.until_due = self.hello_due = 0.0
         self._syncing = self._write_blocked = False
         self.sync_read, self._sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -112,7 +113,8 @@ class Keeper:
 
     def _timeout(self) -> float | None:
         stopping = self.stopping.due if self.stopping else 0.0
-        due = [t for t in (self._sync_due, stopping, self.controls.due(), self.record.due(), self.until_due) if t]
+        own = (self._sync_due, stopping, self.until_due, self.hello_due)
+        due = [t for t in (*own, self.controls.due(), self.record.due()) if t]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def _dispatch(self, fd: int, events: int) -> None:
@@ -144,8 +146,10 @@ class Keeper:
         if 0 < self.controls.due() <= now:
             holding.lapse(self, now)
         if 0 < self.record.due() <= now:
-            self.record.close()
+            self.record.lapse(now)
             holding.announce(self)
+        if 0 < self.hello_due <= now:
+            end_silent(self, now)
         if 0 < self.until_due <= now:
             holding.end_overdue(self, time.time())
             self.until_due = holding.next_until(self)
@@ -252,8 +256,9 @@ class Keeper:
 
     def adopt(self, sock: socket.socket) -> Channel:
         self.next_key += 1
-        channel = Channel(sock, f"channel-{self.next_key}")
+        channel = Channel(sock, f"channel-{self.next_key}", time.monotonic() + limits.HELLO_S)
         self.channels[channel.fd] = channel
+        self.hello_due = self.hello_due or channel.due  # the oldest silent one's: later ones are due later
         self.poll.register(channel.fd, select.EPOLLIN)
         return channel
 

@@ -155,6 +155,7 @@ def _drop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json
 def _reply(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     """The emulator's answer to a query: the terminal speaks, not an operator, so no epoch is involved."""
     data = base64.b64decode(request["data"], validate=True)
+    keeper.query = None  # it is answered: the next host, however soon, does not answer it again
     keeper.input.room(len(data))
     keeper.input.check(data)
     keeper.input.add(data, "")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from ..log.spool import Spool
 from ..model.controls import Actor, Refused
 from ..model.limits import RANGE_PAUSE_S, RANGE_S_MAX, WHY_MAX
+from .repeats import Repeats
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 class Record:
     """One spool, and the range of typing that is open. `now` is the time of day, `moment` monotonic."""
 
-    __slots__ = ("_began", "_generation", "_key", "_last", "_open", "_to", "_until", "lost", "spool", "told")
+    __slots__ = (
+        "_began", "_generation", "_joined", "_key", "_last", "_open", "_repeats", "_to", "_until", "lost", "spool",
+        "told",
+    )  # fmt: skip
 
     def __init__(self, path: str, generation: int, floor: int) -> None:
         self.spool = Spool(path, floor)
@@ -31,18 +35,37 @@ class Record:
         self._key: tuple[object, ...] = ()
         self._began = self._last = self._until = 0.0
         self._to = 0
+        self._joined = (0, 0)  # ranges that this one stands for besides itself, and the epoch of the last
+        self._repeats = Repeats()
         self.lost = 0  # entries that found no room, not even the spare one
         self.told = False  # the host was told that there is something, and has not asked yet
 
     def due(self) -> float:
-        """When the open range ends by itself; 0 when none is open."""
+        """When something is to be written by itself: the end of the open range, or an entry that stands for many."""
+        ends, repeats = self._range_due(), self._repeats.due()
+        return min(ends, repeats) if ends and repeats else ends or repeats
+
+    def _range_due(self) -> float:
         return min(self._last + RANGE_PAUSE_S, self._began + RANGE_S_MAX) if self._open else 0.0
+
+    def lapse(self, moment: float) -> None:
+        """Write what is due."""
+        over = self._repeats.over(moment)
+        if over or 0 < self._range_due() <= moment:
+            self.close()
+        for entry in over:
+            self._append(entry, refusable=False)
 
     def typed(self, actor: Actor, epoch: int, offset: int, now: float, moment: float, via: str, what: str,
               exec_id: str = "", why: str = "") -> None:  # fmt: skip
         """Input is about to be written. Raises Refused when that could not be recorded."""
         key = (actor.operator, epoch, via, what, exec_id, why)
-        if not self._open or key != self._key or moment >= self.due():
+        if self._open and key == self._key and moment < self._range_due():
+            pass
+        elif self._joins(actor, moment):  # the same hand over and over, under ever new epochs or reasons
+            self._joined = (self._joined[0] + 1, epoch)
+            self._key = key
+        else:
             self.close()
             entry = self._entry("input", actor, epoch, offset, now, why, {"via": via, "what": what})
             if exec_id:
@@ -51,22 +74,35 @@ class Record:
             self._key, self._began = key, moment
         self._to, self._until, self._last = offset, now, moment
 
+    def _joins(self, actor: Actor, moment: float) -> bool:
+        often = self._repeats.often("input", actor.operator, moment)
+        return often and self._open > 0 and self._key[0] == actor.operator and moment < self._range_due()
+
     def close(self) -> bool:
         """Write the end of the open range; true when there was one."""
         if not self._open:
             return False
         n, self._open = self._open, 0
+        rest: Json = {"to_offset": self._to, "until": self._until}
+        if self._joined[0]:
+            rest.update(repeated=self._joined[0] + 1, to_epoch=self._joined[1])
+            self._joined = (0, 0)
         try:
-            self.spool.amend(n, {"to_offset": self._to, "until": self._until})
+            self.spool.amend(n, rest)
         except OSError:
             self.lost += 1  # the range stays in the record without its end
         return True
 
     def note(self, kind: str, actor: Actor | None, epoch: int, offset: int, now: float, why: str, facts: Json,
-             refusable: bool) -> None:  # fmt: skip
+             refusable: bool, moment: float) -> None:  # fmt: skip
         """One entry. What can be refused is noted before its effect; what cannot and has no room is counted as lost."""
+        entry = self._entry(kind, actor, epoch, offset, now, why, facts)
+        if not (refusable and self.spool.full) and self._repeats.counted(entry, moment):
+            return
+        if kind == "ended":
+            self.lapse(float("inf"))
         self.close()
-        self._append(self._entry(kind, actor, epoch, offset, now, why, facts), refusable)
+        self._append(entry, refusable)
 
     def _entry(
         self, kind: str, actor: Actor | None, epoch: int, offset: int, now: float, why: str, facts: Json

@@ -9,7 +9,7 @@ ISOLATED = "HOLDFAST_ISOLATED"  # set inside an isolated session: the home there
 
 
 def default_home(environ: dict[str, str], user_home: str) -> str:
-    """`HOLDFAST_HOME`, else the platform's data folder (by hand: platformdirs costs every command 25 ms)."""
+    """`HOLDFAST_HOME`, else the platform's data folder (by hand: a library for it costs every command 25 ms)."""
     if environ.get(ENV):
         return os.path.abspath(environ[ENV])
     if environ.get("XDG_DATA_HOME"):
@@ -77,6 +77,11 @@ class Home:
     @property
     def journal_head(self) -> str:
         return os.path.join(self.path, "journal.head")
+
+    @property
+    def settings_known(self) -> str:
+        """Which settings the journal has an entry of."""
+        return os.path.join(self.path, "settings.known")
 
     @property
     def keys(self) -> str:

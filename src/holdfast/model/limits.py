@@ -5,6 +5,9 @@ from __future__ import annotations
 # Names and requests
 NAME_MAX = 64  # fits a table column and a file name with room to spare
 REQUEST_BYTES_MAX = 16 << 20  # a whole environment and argument list (the kernel's own cap is 6 MB) as JSON
+REQUESTS_BYTES_MAX = 64 << 20  # half-read requests of all connections together: four of the largest at once
+REQUEST_SMALL_BYTES = 64 << 10  # nearly every request: the last quarter of those bytes is for such
+REQUEST_S = 60.0  # from a request's first byte to its last: they come from memory, over a local socket
 FRAME_BYTES_MAX = 1 << 20  # one keeper frame: 16 log records, and small enough to hold per channel
 INPUT_BYTES_MAX = 64 << 10  # one INPUT frame: a large paste comes as several
 
@@ -27,6 +30,7 @@ READS_PER_WAKE = 16  # measured: 16 joined reads give 123 MB/s to five clients, 
 READ_BYTES = 65536  # the kernel hands out about 4 KB of a PTY at a time; pipes give up to 64 KB
 QUEUED_INPUT_BYTES_MAX = 256 << 10  # typed but not yet taken by the program; past it a channel is not read
 CHANNELS_MAX = 256  # attached clients of one session
+HELLO_S = 15.0  # from connecting to HELLO, which the host sends with the connection: a starved machine's pause, no more
 CHANNELS_FOR_PEOPLE = 32  # of these: an agent that opens all it can does not keep a person from looking
 CLIENTS_REMEMBERED = 256  # clients whose last input sequence number is kept for retries
 CANONICAL_LINE_MAX = 4095  # the kernel's line buffer: a longer line would be cut in silence
@@ -37,6 +41,9 @@ LEASE_S = 120.0  # an agent keeps the controls so long without acting: it may th
 HOLDS_MAX = 64  # reasons to hold the controls at once: a few attached windows and a command
 RANGE_PAUSE_S = 1.0  # typing with shorter pauses is one entry of the record
 RANGE_S_MAX = 60.0  # and so is typing for this long at most, so that the record lags no further behind
+RECORD_WINDOW_S = 10.0  # the same act of one operator, past a burst, is one entry for so long
+RECORD_BURST = 32  # told one by one: more than hands do in that time, but for a window dragged by its corner
+RECORD_WINDOWS_MAX = 64  # kinds times operators that are counted at once
 SPOOL_BYTES_MAX = 4 << 20  # entries no host has fetched, about 20,000: a day of work without one; then input waits
 SPOOL_SPARE_BYTES = 256 << 10  # beyond it, for what cannot be refused: a takeover, a detach, the end
 SPOOL_ANSWER_BYTES = 256 << 10  # entries in one answer: a quarter of a frame

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+
 from . import approvals, asks
 from .errors import HoldfastError, invalid
 
@@ -31,11 +34,13 @@ class Notify:
 
 
 class Settings:
-    """What the file says. `broken` is the mistake in it: then what needs a rule to allow it is refused."""
+    """What the file says. `broken` is the mistake in it: then what needs a rule to allow it is refused. `digest` stands
+    for what it says of approval and notification: it tells two files apart, and gives neither away."""
 
-    __slots__ = ("broken", "notify", "rules")
+    __slots__ = ("broken", "digest", "notify", "rules")
 
     def __init__(self) -> None:
+        self.digest = _digest([], {})
         self.notify = Notify()
         self.rules: list[approvals.Rule] = []
         self.broken: HoldfastError | None = None
@@ -47,14 +52,21 @@ def parse(text: str, compile_pattern: Callable[[str], Any]) -> Settings:
     import tomllib  # most homes have no such file
 
     try:
+        settings.digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()  # while it is broken
         table = tomllib.loads(text)
         settings.rules = approvals.parse(table.get("approve", []), compile_pattern)
         settings.notify = _notify(table.get("notify", {}))
+        settings.digest = _digest(table.get("approve", []), table.get("notify", {}))
     except tomllib.TOMLDecodeError as e:
         settings.broken = invalid(f"{FILE} is not TOML: {e}", "mend it")
     except HoldfastError as e:
         settings.broken = HoldfastError(e.code, f"{FILE}: {e.message}", e.hint)
     return settings
+
+
+def _digest(approve: object, notify: object) -> str:
+    told = json.dumps({"approve": approve, "notify": notify}, sort_keys=True, default=str)
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _notify(table: object) -> Notify:

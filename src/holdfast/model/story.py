@@ -44,6 +44,8 @@ def sentence(entry: Json, *, names: bool) -> str:
     session = str(entry.get("session_name") or entry["session"]) if names and entry.get("session") else ""
     where = f" in {session}" if session and _IT not in words else ""
     words = words.replace(_IT, session or "it")
+    if entry.get("repeated") and entry.get("kind") != "refuse":
+        words += f" ({entry['repeated']} times)"
     why = f": {_quoted(entry['why'])}" if entry.get("why") else ""
     if entry.get("reason"):  # of a refusal: the host's own words
         why = f": {entry['reason']}"
@@ -124,6 +126,21 @@ def _size(e: Json) -> str:
     return f"resized {_IT} to {'x'.join(map(str, e.get('size') or []))}"
 
 
+def _settings(e: Json) -> str:
+    """Who wrote the file is not known: the sentence has no subject but the file."""
+    if e.get("broken"):
+        return "the settings changed, and cannot be read"
+    rules = f"{e.get('rules') or 'no'} approval rule{'' if e.get('rules') == 1 else 's'}"
+    word = ", ".join(map(str, e.get("notify") or [])) or "nobody"
+    return f"the settings changed: {rules}, word goes to {word}"
+
+
+def _down(e: Json) -> str:
+    if e.get("operator") is None:
+        return f"the host was stopped by {e.get('signal') or 'a signal'}"
+    return "stopped the host" + (" and every session" if e.get("all") else "")
+
+
 def _other(e: Json) -> str:
     return str(e.get("kind"))
 
@@ -139,5 +156,6 @@ _SENTENCES: dict[str, Callable[[Json], str]] = {
     "enrol": lambda e: f"enrolled {_actor(e.get('whom'))}", "grant": _grant, "revoke": _revoke, "refuse": _refuse,
     "rename": lambda e: f"renamed {e.get('before')} to {_IT}", "remove": lambda e: f"removed {_IT}",
     "reap": lambda e: f"the host ended {_IT} for being idle",
+    "settings": _settings, "down": _down,
     "policy": lambda e: f"the policy says: {e.get('text') or ''}",
 }  # fmt: skip

@@ -55,6 +55,11 @@ class Decoder:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
+    @property
+    def pending(self) -> int:
+        """Bytes of a message that is not whole yet."""
+        return len(self._buffer)
+
     def feed(self, data: bytes) -> list[Json]:
         self._buffer += data
         out: list[Json] = []

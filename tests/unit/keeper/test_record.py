@@ -141,8 +141,9 @@ def test_sends_execs_and_answers_say_what_they_were(cat: OwnKeeper) -> None:
 
 def test_a_full_record_refuses_input_until_the_host_has_it(cat: OwnKeeper) -> None:
     why = "\N{OLD ITALIC LETTER A}" * 1000  # twelve bytes each, as JSON
-    for _ in range(1000):
-        answer = cat.host.act("signal", signal="SIGCONT", target="main", why=why, **{"as": AGENT})
+    for n in range(1000):  # one hand alone would be counted
+        who = {**AGENT, "operator": f"op_{n}"}
+        answer = cat.host.act("signal", signal="SIGCONT", target="main", why=why, **{"as": who})
         if "error" in answer:
             break
     assert answer["error"]["code"] == "busy"

@@ -34,7 +34,7 @@ class Approving(Base):
     async def _approve_send(self, session: Session, data: bytes, request: Json, caller: Caller) -> None:
         typed = data + (b"\x04" if request.get("eof") else b"")
         if request.get("secret"):
-            self.desk.gate.check_typing(self._ruled(caller), session.name)  # a secret cannot be shown to anybody
+            self._check_typing(session, caller)  # a secret cannot be shown to anybody
         elif typed:
             await self._approve("send", caller, session.name, typed, session=about(session), request=request)
             self._still_live(session)
@@ -72,23 +72,27 @@ class Approving(Base):
         detail: Json | None = None, key: str | None = None,
     ) -> None:  # fmt: skip
         told = {**(detail or {}), **({"why": why} if (why := why_of(request)) else {})}
-        actor = self._ruled(caller)
-        await self.desk.gate.approve(verb, actor, name, command, session=session, detail=told, request=key)
+        actor, *others = self._ruled(caller)
+        await self.desk.gate.approve(
+            verb, actor, name, command, session=session, detail=told, request=key, others=others
+        )
 
-    def _ruled(self, caller: Caller) -> Json:
-        """Whose rules count: an agent that had its hands on a person's shell may be the one who calls from it."""
-        for other in caller.bound_by:
-            who = self.operators.by_id.get(other)
-            if who is not None and who.kind != "human":
-                return who.actor
-        return caller.actor
+    def _check_typing(self, session: Session, caller: Caller) -> None:
+        actor, *others = self._ruled(caller)
+        self.desk.gate.check_typing(actor, session.name, others)
+
+    def _ruled(self, caller: Caller) -> list[Json]:
+        """Whose rules count, all of them: any agent that had its hands on a person's shell may be who calls from it."""
+        known = (self.operators.by_id.get(other) for other in caller.everyone)
+        agents = [who.actor for who in known if who is not None and who.kind != "human"]
+        return agents or [caller.actor]
 
     def _name_of(self, operator: object) -> str:
         who = self.operators.by_id.get(str(operator))
         return who.name if who is not None else str(operator or "")
 
     def _is_person(self, caller: Caller) -> bool:
-        return bool(self._ruled(caller)["kind"] == "human")
+        return bool(self._ruled(caller)[0]["kind"] == "human")
 
     # -- the controls that a human holds
 

@@ -36,7 +36,7 @@ class Channels(Approving):
         if session.link is None and session.unresponsive:
             await self.registry.connect(session)
         if not request.get("read_only"):
-            self.desk.gate.check_typing(self._ruled(caller), session.name)
+            self._check_typing(session, caller)
         about = {"session": session.id, "name": session.name, "state": session.state, "kind": session.kind}
         fd = await self._dial(session, request, caller, attach=False)
         if fd is None:
@@ -75,7 +75,7 @@ class Channels(Approving):
         """What restores the screen, the offset it stands at, and the channel that goes on from there."""
         session = await (self._find(request, caller) if request.get("ended") else self._live(request, caller))
         if not request.get("read_only"):
-            self.desk.gate.check_typing(self._ruled(caller), session.name)
+            self._check_typing(session, caller)
             if caller.may("type", session):  # who can only watch is nobody's controller
                 self._follow(session, request)
         fd = await self._dial(session, request, caller, attach=True)

@@ -192,7 +192,7 @@ class Asking(Acting):
         """Into the live stdin, if the very prompt is still there. What was typed is not kept."""
         check_line(data)
         session = await self._live({"session": item["session"]}, caller)
-        self.desk.gate.check_typing(self._ruled(caller), session.name)
+        self._check_typing(session, caller)
         session.touched_by(*caller.everyone)
 
         async def effect(open_item: Json) -> None:

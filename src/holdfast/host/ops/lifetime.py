@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import time
@@ -14,6 +15,7 @@ from ...model.grants import Scope
 from ...model.names import refused
 from .. import kernels, views
 from ..identity import scope_of
+from ..recovery import words
 from ..session import Session
 from .approving import Approving
 from .base import number, why_of
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from ..identity import Caller
 
 Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
 
 _STOP_EXTRA_S = 15.0  # past the grace time, for KILL to empty a large tree
 
@@ -46,7 +49,7 @@ class Lifetime(Approving):
         session = await self.registry.start(request, caller.actor, caller.bound_by)
         self.policies.watch(session)
         if session.id not in known:
-            self._note("start", session, caller, request, command=_words(session), cwd=session.manifest["cwd"],
+            self._note("start", session, caller, request, command=words(session), cwd=session.manifest["cwd"],
                        acts_as=session.manifest["acts_as"])  # fmt: skip
         return session
 
@@ -68,6 +71,12 @@ class Lifetime(Approving):
             every = [s.id for s in self.registry.sessions.values() if s.live or self._restarting(s)]
             stops = (self.op_stop({"session": one, "grace_s": request.get("grace_s")}, caller) for one in every)
             await asyncio.gather(*stops)
+        try:
+            ending = bool(request.get("all")) or None
+            self.journal.note("down", session=None, actor=caller.actor, why=why_of(request), all=ending)
+            await self.journal.written()
+        except HoldfastError as e:  # a host whose disk is full can be stopped all the same
+            log.error("that the host was stopped is not noted: %s", e.line())
         asyncio.get_running_loop().call_soon(self.daemon.stopped.set)
         return {"host": self.daemon.about()}
 
@@ -142,28 +151,35 @@ class Lifetime(Approving):
         await self.registry.restart(session, caller.actor)
         session.remember(failures=0)
         self.policies.watch(session)
-        self._note("restart", session, caller, request, command=_words(session))
+        self._note("restart", session, caller, request, command=words(session))
 
     async def op_rm(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
+        self.registry.check_ended(session)
         self.policies.cancel_restart(session)
+        await self._remove(session, request, caller)
+        return {"removed": session.id, "name": session.name}
+
+    async def _remove(self, session: Session, request: Json, caller: Caller) -> None:
+        """The entry before the effect: who dies in between has said what it meant to do, and it can be done again."""
         self.screens.forget(session.id)
-        if not session.live:
-            await self.daemon.ingest.fetch(session)  # what it still has to tell goes before it does
-        self.registry.remove(session)
-        self.daemon.ingest.forget(session)
+        await self.daemon.ingest.fetch(session)  # what it still has to tell goes before it does
         self._note("remove", session, caller, request)
         await self.journal.written()
-        return {"removed": session.id, "name": session.name}
+        self.registry.remove(session)
+        self.daemon.ingest.forget(session)
 
     async def op_rename(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
         before, name = session.name, str(request.get("name") or "")
-        self.desk.gate.check_rename(self._ruled(caller), before, name)
+        actor, *others = self._ruled(caller)
+        self.desk.gate.check_rename(actor, before, name, others)
         self._check_no_wider(session, name, caller)
-        self.registry.rename(session, name)
-        self._note("rename", session, caller, request, before=before)
+        self.registry.check_rename(session, name)
+        self.journal.note("rename", session=session.id, actor=caller.actor, why=why_of(request),
+                          generation=session.manifest["generation"], session_name=name, before=before)  # fmt: skip
         await self.journal.written()
+        self.registry.rename(session, name)
         return {"id": session.id, "name": session.name}
 
     def _check_no_wider(self, session: Session, name: str, caller: Caller) -> None:
@@ -188,25 +204,9 @@ class Lifetime(Approving):
                 continue
             if session.state == "lost" and views.survivors_of(session):
                 continue
-            self.screens.forget(session.id)
-            await self.daemon.ingest.fetch(session)
-            self.registry.remove(session)
-            self.daemon.ingest.forget(session)
-            self._note("remove", session, caller, request)
+            await self._remove(session, request, caller)
             removed.append({"id": session.id, "name": session.name})
-        await self.journal.written()
         return {"removed": removed}
-
-
-def _words(session: Session) -> list[str]:
-    """The command line, as much of it as an entry keeps."""
-    out, room = [], limits.JOURNAL_TEXT_MAX
-    for word in session.command:
-        out.append(str(word)[:room])
-        room -= len(out[-1])
-        if room <= 0:
-            break
-    return out
 
 
 def _grace(request: Json) -> float:
