@@ -102,7 +102,7 @@ def a_job(hold: HomeForTests, root: Path, port: int) -> str:
          "--constraint", "never write outside of this folder", "--verify", "test -f a && test -f b && test -f c")  # fmt: skip
     said("task", "add", "Ship them", "--id", "2.1", "--phase", "ship", "--after", "1.1")
     run = said("task", "start", "1.1")
-    hold.run("bash", name="shell", cwd=str(root))
+    hold.run("bash", "--norc", name="shell", cwd=str(root))
     plan = [{"key": f"make:{name}", "command": f"touch {name}", "session": "shell"} for name in "bc"]
     said("checkpoint", "save", run, "--set", f"plan={json.dumps([{'key': 'make:a', 'text': 'a'}, *plan])}")
     said("note", run, "one file for each part", "--kind", "decision")
