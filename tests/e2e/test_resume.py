@@ -38,7 +38,7 @@ def serve(hold: HomeForTests, port: int, name: str = "web") -> str:
 
 def provoke(hold: HomeForTests, port: int, name: str = "web") -> None:
     socket.create_connection(("127.0.0.1", port)).close()
-    assert hold("wait", name, "--for", "exit", "--timeout", "60").code == 0
+    assert hold.host.session(name).wait(exit=True, timeout=60).event == "exit"
 
 
 class Follower:
@@ -91,27 +91,23 @@ class Follower:
 def a_job(hold: HomeForTests, root: Path, port: int) -> str:
     """Half-done work that its worker left: a step in doubt, a server that died, a plan, and a task after it."""
     root.mkdir()
-
-    def said(*words: str) -> str:
-        done = subprocess.run([*HOLD, *words], cwd=root, env=hold.env, capture_output=True, text=True, timeout=100, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    said("project", "init", "demo", "--phase", "make", "--phase", "ship")
-    said("task", "add", "Make the parts", "--id", "1.1", "--phase", "make", "--goal", "a, b and c are there",
-         "--constraint", "never write outside of this folder", "--verify", "test -f a && test -f b && test -f c")  # fmt: skip
-    said("task", "add", "Ship them", "--id", "2.1", "--phase", "ship", "--after", "1.1")
-    run = said("task", "start", "1.1")
-    hold.run("bash", name="shell", cwd=str(root))
+    work, tasks = hold.host.work, hold.host.work.tasks
+    tasks.init("demo", ["make", "ship"], root=str(root))
+    contract = {"goal": "a, b and c are there", "constraints": ["never write outside of this folder"],
+                "verification": ["test -f a && test -f b && test -f c"]}  # fmt: skip
+    tasks.add("Make the parts", id="1.1", phase="make", contract=contract, project="demo")
+    tasks.add("Ship them", id="2.1", phase="ship", after=["1.1"], project="demo")
+    run: str = tasks.start("1.1", project="demo")["run"]
+    hold.run("bash", "--norc", name="shell", cwd=str(root))
     plan = [{"key": f"make:{name}", "command": f"touch {name}", "session": "shell"} for name in "bc"]
-    said("checkpoint", "save", run, "--set", f"plan={json.dumps([{'key': 'make:a', 'text': 'a'}, *plan])}")
-    said("note", run, "one file for each part", "--kind", "decision")
-    said("note", run, "a tarball: nobody asked for one", "--kind", "rejected")
-    said("step", "begin", run, "make:a", "--effect", "unsafe", "--action", "make a")
+    work.call("checkpoint_save", run=run, state={"plan": [{"key": "make:a", "text": "a"}, *plan]})
+    work.call("log_append", run=run, kind="decision", body="one file for each part")
+    work.call("log_append", run=run, kind="rejected", body="a tarball: nobody asked for one")
+    work.call("step_begin", run=run, key="make:a", effect="unsafe", action="make a")
     (root / "a").write_text("made\n")  # and the worker died before it said so
-    said("step", "fail", run, "make:a", "--error", "the line went dead", "--unknown")
+    work.call("step_fail", run=run, key="make:a", error="the line went dead", known=False)
     serve(hold, port)
-    said("claim", "add", "--task", "1.1", "--port", str(port), "--session", "web")
+    work.add_claim(task="1.1", project="demo", port=port, session="web")
     provoke(hold, port)
     return run
 
@@ -246,7 +242,7 @@ def test_bad_claims_and_targets_are_one_line_each(hold: HomeForTests) -> None:
     ):
         done = hold(*words)
         assert (done.code, done.err.count("\n")) == (code, 1), (words, done.code, done.err)
-        assert "error" in hold(*words, "--json").json
+    assert hold("claim", "rm", "clm_nothing", "--json").json["error"]["code"] == "not_found"
     assert hold("claim", "ls", "--json").json == []
 
 

@@ -136,23 +136,23 @@ def _steps(facts: Json, where: str, *args: str) -> Transaction[None]:
     Also of attempts that have ended: nobody can settle that any more, and whoever does it again must know.
     """
     names = ", ".join(f"s.{f}" for f in Step._fields)
-    of = f" FROM step s JOIN run r ON r.id = s.run JOIN attempt a ON a.id = r.attempt WHERE {where}"
+    of = f" FROM step s JOIN run r ON r.id = s.run JOIN attempt a ON a.id = r.attempt WHERE {where} AND {_UNFINISHED}"
     now = yield from queries.now()
+    rows = yield Query(
+        f"SELECT {names}, r.state{of}"
+        " ORDER BY CASE WHEN r.state = 'active' THEN 0 ELSE 1 END, CASE WHEN s.state = 'in_doubt' THEN 0 ELSE 1 END,"
+        " s.begun_at, s.key LIMIT ?",
+        (*args, 2 * BRIEF_LISTED),
+    )
+    told = [{**steps.report(Step(*row[:-1]), now), "run_state": row[-1]} for row in rows]
+    totals: dict[str, int] = {}
+    if len(rows) == 2 * BRIEF_LISTED:
+        counts = yield Query(f"SELECT s.state, COUNT(*){of} GROUP BY s.state", args)
+        totals = {str(state): int(n) for state, n in counts}
     for state in ("in_doubt", "open"):
-        rows = yield Query(
-            f"SELECT {names}, r.state{of} AND {_UNFINISHED} AND s.state = ?"
-            " ORDER BY CASE WHEN r.state = 'active' THEN 0 ELSE 1 END, s.begun_at, s.key LIMIT ?",
-            (*args, state, BRIEF_LISTED + 1),
-        )
-        told = [{**steps.report(Step(*row[:-1]), now), "run_state": row[-1]} for row in rows[:BRIEF_LISTED]]
-        facts[state] = told
-        total = len(rows)
-        if total > BRIEF_LISTED:
-            counted = yield Query(
-                f"SELECT COUNT(*){of} AND {_UNFINISHED} AND s.state = ?", (*args, state)
-            )
-            total = int(counted[0][0])
-        facts["totals"][state] = total
+        found = [step for step in told if step["state"] == state]
+        facts[state] = found[:BRIEF_LISTED]
+        facts["totals"][state] = totals.get(state, len(found))
     run = facts["run"]
     if run is not None and run["steps"]["failed"]:
         rows = yield Query(
