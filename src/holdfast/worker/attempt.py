@@ -91,7 +91,9 @@ class Attempt:
         shown = await patiently(lambda: self.work.call("task_show", task=self.task))
         earlier = [a for a in shown["attempts"] if a["n"] < self.made["n"]]
         rows = [r for r in await self.work.call("backend_ls") if not r.get("builtin")]
-        name = self.made["backend"] or self._choose(earlier, rows)
+        name = self.made["backend"] or self._choose(
+            attempts.counted(earlier, shown["events"], self.made["n"]), rows
+        )
         backend = templates.find(name, rows, self.context.environ)
         await self.work.call("attempt_note", run=self.run.id, epoch=self.run.epoch, backend=name)
         root = self.made["root"]
@@ -283,7 +285,8 @@ class Attempt:
 
     async def _reject(self) -> str:
         shown = await self.work.call("task_show", task=self.task)
-        earlier = [a["classification"] for a in shown["attempts"] if a["n"] < self.made["n"] and a["classification"]]
+        before = attempts.counted(shown["attempts"], shown["events"], self.made["n"])
+        earlier = [a["classification"] for a in before if a["classification"]]
         found = classify(self._evidence(), earlier, int(self.made["policy"]["retry"]["stuck_after"]))
         if self.refused:
             found |= {"failure_detail": self.refused[:300], "suggested_focus": "make its start possible first"}
