@@ -181,6 +181,8 @@ def test_a_runner_that_dies_before_or_after_any_of_its_calls_is_gone_on_with(pro
         last = chance.randrange(4, 90)
         words = [sys.executable, "-m", "tests.support.mortal_runner", str(last), json.dumps(options)]
         done = subprocess.run(words, env=project.hold.env, cwd=Path(__file__).parents[2], capture_output=True, timeout=DEADLINE_S, check=False)
+        blocked = [project.show(t["task_id"]) for t in project.tasks.ls(status="blocked", project="demo")]
+        assert not blocked, (deaths, [(t["task_id"], t["why"], t["classification"]) for t in blocked], done.stderr.decode())
         assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
         deaths.append(last)
     print("died at:", *deaths)  # noqa: T201

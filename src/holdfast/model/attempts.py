@@ -32,10 +32,9 @@ COURSE: dict[tuple[str, str], str] = {
     ("clear", "cleared"): "compare",
     ("compare", "compared"): "judge",
     ("verify", "verified"): "judge",
-    ("verify", "in_doubt"): "block",  # a step of the backend's own: a person has to look
     ("accept", "accepted"): "end",
     ("accept", "outdated"): "verify",  # the contract was changed meanwhile
-    ("accept", "in_doubt"): "block",
+    ("accept", "in_doubt"): "block",  # a step that somebody else began in its run: a person has to look
     ("reject", "rejected"): "end",
     ("block", "blocked"): "end",
     ("leave", "left"): "end",

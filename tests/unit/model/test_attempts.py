@@ -29,7 +29,6 @@ TABLE = [
     ("verify", "verified", Facts(ok=True, checks=1, passed=True), "accept"),
     ("verify", "verified", Facts(ok=True, checks=1, passed=False), "reject"),
     ("verify", "verified", Facts(ok=False, changed=1, checks=1, passed=True), "accept"),
-    ("verify", "in_doubt", OK, "block"),
     ("accept", "accepted", OK, "end"),
     ("accept", "outdated", OK, "verify"),
     ("accept", "in_doubt", OK, "block"),
