@@ -179,6 +179,20 @@ def test_a_runner_that_is_asked_to_stop_gives_its_task_back_and_the_session_goes
     project.wait("done")
 
 
+def test_a_paused_tasks_session_goes_on_and_is_adopted_when_somebody_unblocks_it(project: Project) -> None:
+    gated(project, "1")
+    runner = project.runner()
+    pid = runner.saw("started")["pid"]
+    project.tasks.pause("1", project="demo")
+    runner.saw("dropped")
+    assert alive(pid)
+    project.tasks.unblock("1", project="demo", why="go on")
+    assert runner.saw("adopted")["pid"] == pid
+    (project.folder / "go").touch()
+    project.wait("done")
+    assert lines(project, "begun") == [f"begun {pid}"]
+
+
 def test_cancelling_ends_the_whole_tree_and_keeps_the_evidence(project: Project) -> None:
     text = 'echo half > half.txt; (setsid sleep 1000 >/dev/null 2>&1 & echo $! > daemon); sleep 1000 & echo $! > child; wait'
     project.backend("forker", text)
