@@ -174,16 +174,37 @@ def test_a_runner_that_dies_before_or_after_any_of_its_calls_is_gone_on_with(pro
     for id in ids:
         project.add(id, verification=[f"test $(grep -cx demo/{id} done.log) = 1"])
     deaths: list[int] = []
-    options = {"once": True, "lease": 1.0, "project": "demo"}  # short: the next one waits for it to run out
     deadline = time.monotonic() + DEADLINE_S
     while project.tasks.project("demo")["counts"]["done"] < len(ids):
         assert time.monotonic() < deadline, deaths
         last = chance.randrange(4, 90)
-        words = [sys.executable, "-m", "tests.support.mortal_runner", str(last), json.dumps(options)]
-        done = subprocess.run(words, env=project.hold.env, cwd=Path(__file__).parents[2], capture_output=True, timeout=DEADLINE_S, check=False)
+        done = mortal(project, str(last))
+        blocked = [project.show(t["task_id"]) for t in project.tasks.ls(status="blocked", project="demo")]
+        assert not blocked, (deaths, [(t["task_id"], t["why"], t["classification"]) for t in blocked], done.stderr.decode())
         assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
         deaths.append(last)
     print("died at:", *deaths)  # noqa: T201
     assert sorted(lines(project.root / "done.log")) == sorted(f"demo/{id}" for id in ids)
     check_attempts(project, ids, lines(begun))
     assert all(len(project.show(id)["attempts"]) == 1 for id in ids)  # nobody killed a backend: none was tried twice
+
+
+def mortal(project: Project, last: str) -> subprocess.CompletedProcess[bytes]:
+    options = {"once": True, "lease": 1.0, "project": "demo"}  # short: the next one waits for it to run out
+    words = [sys.executable, "-m", "tests.support.mortal_runner", last, json.dumps(options)]
+    return subprocess.run(
+        words, env=project.hold.env, cwd=Path(__file__).parents[2], capture_output=True, timeout=DEADLINE_S, check=False
+    )
+
+
+def test_a_runner_that_dies_as_its_session_has_just_started_leaves_the_next_one_that_session(project: Project) -> None:
+    begun = project.folder / "begun"
+    project.backend("work", 'echo "$HOLDFAST_TASK $HOLDFAST_ATTEMPT" >> "$1"; echo "$HOLDFAST_TASK" >> done.log', str(begun))
+    project.policy(backends=["work"])
+    project.add("1", verification=["test $(grep -cx demo/1 done.log) = 1"])
+    assert mortal(project, "run").returncode == -signal.SIGKILL  # the intent is written, the session runs, nobody knows it
+    until(lambda: lines(project.root / "done.log"), timeout=DEADLINE_S)
+    assert mortal(project, "run").returncode == -signal.SIGKILL  # it was asked for again, or it is the verification's
+    assert mortal(project, "none").returncode == 0
+    assert lines(begun) == ["demo/1 1"]
+    assert project.status() == "done"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,6 +94,18 @@ def test_the_same_failure_three_times_is_stuck_and_blocks_with_its_report_althou
     assert report["classification"]["failing"] == ["t.py::test_a"]
 
 
+def test_after_a_person_unblocked_it_a_stuck_task_has_all_its_attempts_again(project: Project) -> None:
+    project.backend("same", 'echo "FAILED t.py::test_a - no"; exit 1')
+    project.policy(retry={"attempts_max": 9, "stuck_after": 2}, backends=["same"])
+    project.add("1", verification=["true"])
+    project.run_once()
+    assert project.status() == "blocked"
+    project.tasks.unblock("1", project="demo", why="try once more")
+    project.run_once()
+    told = [a["classification"]["convergence"] for a in project.show()["attempts"]]
+    assert told == ["first", "stuck", "first", "stuck"]
+
+
 def test_a_failing_set_that_shrinks_converges_until_it_is_done(project: Project) -> None:
     project.backend("better", 'n=$(($(cat left 2>/dev/null || echo 5) - 2)); echo $n > left')
     project.script("check", 'n=$(cat left); for i in $(seq "$n"); do echo "FAILED t.py::test_$i - no"; done; [ "$n" -le 0 ]')
@@ -164,6 +177,20 @@ def test_a_runner_that_is_asked_to_stop_gives_its_task_back_and_the_session_goes
     assert second.saw("adopted")["pid"] == pid  # at once: an hour's lease was given back
     (project.folder / "go").touch()
     project.wait("done")
+
+
+def test_a_paused_tasks_session_goes_on_and_is_adopted_when_somebody_unblocks_it(project: Project) -> None:
+    gated(project, "1")
+    runner = project.runner()
+    pid = runner.saw("started")["pid"]
+    project.tasks.pause("1", project="demo")
+    runner.saw("dropped")
+    assert alive(pid)
+    project.tasks.unblock("1", project="demo", why="go on")
+    assert runner.saw("adopted")["pid"] == pid
+    (project.folder / "go").touch()
+    project.wait("done")
+    assert lines(project, "begun") == [f"begun {pid}"]
 
 
 def test_cancelling_ends_the_whole_tree_and_keeps_the_evidence(project: Project) -> None:
@@ -364,6 +391,17 @@ def test_a_session_on_another_host_is_not_started_a_second_time_here(
     finally:
         project.close()
         elsewhere.close()
+
+
+def test_the_example_of_a_backend_does_a_task(project: Project) -> None:
+    example = Path(__file__).parents[2] / "docs" / "examples" / "backend.py"
+    added = project.hold("backend", "add", "writer", "--", sys.executable, str(example))
+    assert added.code == 0, added.err
+    project.policy(backends=["writer"])
+    project.add("1", goal="say hello", artifacts=["docs/hello.md"], verification=["grep -q 'say hello' docs/hello.md"])
+    project.run_once()
+    assert project.status() == "done", project.show()
+    assert project.hold("artifact", "orphans", "--json").json == []
 
 
 def test_progress_is_shown_to_people_on_stderr(project: Project) -> None:

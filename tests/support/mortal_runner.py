@@ -1,6 +1,7 @@
 """A runner that kills itself before or after one of its calls to the host: `python -m tests.support.mortal_runner K OPTIONS`.
 
 K counts both sides of every call: 2n is before the n-th, 2n+1 after it, when its effect is there and nobody was told.
+Or it is the name of an operation: after the first of these.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from holdfast.client.aio import AsyncHost
 from holdfast.worker.runner import runner
 
 
-def mortal(last: int) -> None:
+def mortal(last: str) -> None:
     plain = AsyncHost.call_fd
     passed = 0
 
     def tick() -> None:
         nonlocal passed
-        if passed == last:
+        if last.isdigit() and passed == int(last):
             os.kill(os.getpid(), signal.SIGKILL)
         passed += 1
 
@@ -30,11 +31,13 @@ def mortal(last: int) -> None:
         tick()
         answer = await plain(self, op, **request)
         tick()
+        if op == last:
+            os.kill(os.getpid(), signal.SIGKILL)
         return answer
 
     AsyncHost.call_fd = call_fd  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
-    mortal(int(sys.argv[1]))
+    mortal(sys.argv[1])
     sys.exit(asyncio.run(runner(json.loads(sys.argv[2]))))

@@ -11,6 +11,9 @@ from typing import NamedTuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
+
+    Json = dict[str, Any]
 
 ACTIONS = ("prepare", "start", "wait", "stop", "clear", "compare", "verify", "accept", "reject", "block",
            "leave", "abandon", "drop", "end")  # fmt: skip
@@ -29,10 +32,9 @@ COURSE: dict[tuple[str, str], str] = {
     ("clear", "cleared"): "compare",
     ("compare", "compared"): "judge",
     ("verify", "verified"): "judge",
-    ("verify", "in_doubt"): "block",  # a step of the backend's own: a person has to look
     ("accept", "accepted"): "end",
     ("accept", "outdated"): "verify",  # the contract was changed meanwhile
-    ("accept", "in_doubt"): "block",
+    ("accept", "in_doubt"): "block",  # a step that somebody else began in its run: a person has to look
     ("reject", "rejected"): "end",
     ("block", "blocked"): "end",
     ("leave", "left"): "end",
@@ -81,6 +83,12 @@ def choose(order: Sequence[str], tried: Sequence[tuple[str, str | None]], escala
     counts = {b: sum(b == one for one, _ in tried) for b in usable}
     fresh = [b for b in usable if counts[b] < escalate_after]
     return fresh[0] if fresh else min(usable, key=lambda b: counts[b], default=None)
+
+
+def counted(attempts: Sequence[Json], events: Sequence[Json], n: int) -> list[Json]:
+    """The attempts before the n-th that still count: those since somebody last gave the task a fresh start."""
+    fresh = max((str(e["at"]) for e in events if e["event"] in ("unblock", "retry")), default="")
+    return [a for a in attempts if a["n"] < n and str(a["begun_at"]) >= fresh]
 
 
 def session_name(project: str, id: str, n: int) -> str:

@@ -91,7 +91,9 @@ class Attempt:
         shown = await patiently(lambda: self.work.call("task_show", task=self.task))
         earlier = [a for a in shown["attempts"] if a["n"] < self.made["n"]]
         rows = [r for r in await self.work.call("backend_ls") if not r.get("builtin")]
-        name = self.made["backend"] or self._choose(earlier, rows)
+        name = self.made["backend"] or self._choose(
+            attempts.counted(earlier, shown["events"], self.made["n"]), rows
+        )
         backend = templates.find(name, rows, self.context.environ)
         await self.work.call("attempt_note", run=self.run.id, epoch=self.run.epoch, backend=name)
         root = self.made["root"]
@@ -237,16 +239,16 @@ class Attempt:
         return await keep_changes(self.host, self.run.id, self.made["contract"]["artifacts"], self.run.epoch)
 
     async def _verify(self) -> str:
+        """By the contract in force now, which may have been changed since the attempt began."""
         self._leave_if_asked()
-        mine = {"task": self.task, "run": self.run.id, "epoch": self.run.epoch}
-        try:
-            asked = await self.work.call("task_check", **mine)
-        except HoldfastError as e:
-            if e.code != "in_doubt":
-                raise
-            self.doubt = e.message
-            return "in_doubt"
+        asked = await self.work.call("task_show", task=self.task)
         key = f"attempt:verify:{asked['contract_version']}"
+        for step in await self.work.call("step_ls", run=self.run.id, state="in_doubt"):
+            if step["key"].startswith("attempt:verify:") and step["key"] != key:
+                await self.work.call(
+                    "step_settle", run=self.run.id, key=step["key"], outcome="not_done", epoch=self.run.epoch,
+                    evidence="its runner died, and the contract was changed since",
+                )  # fmt: skip
         self._tell("verifying", commands=", ".join(_words(c["command"]) for c in asked["checks"]) or "nothing")
 
         async def commands() -> list[Json]:
@@ -254,7 +256,10 @@ class Attempt:
 
         self.results = await self.run.step(key, commands, effect="idempotent")
         self.verified = asked["contract_version"]
-        record = await self.work.call("task_verified", **mine, results=self.results, request=f"{self.run.id}:{key}")
+        record = await self.work.call(
+            "task_verified", task=self.task, run=self.run.id, epoch=self.run.epoch, results=self.results,
+            request=f"{self.run.id}:{key}",
+        )  # fmt: skip
         self.facts = self.facts._replace(passed=bool(record["passed"]))
         self._tell("verified", result="passed" if record["passed"] else "failed")
         return "verified"
@@ -272,7 +277,7 @@ class Attempt:
             if e.code == "in_doubt":
                 self.doubt = e.message
                 return "in_doubt"
-            asked = await self.work.call("task_check", task=self.task, run=self.run.id, epoch=self.run.epoch)
+            asked = await self.work.call("task_show", task=self.task)
             if e.code != "failed" or asked["contract_version"] == self.verified:
                 raise
             self.facts = self.facts._replace(passed=None)
@@ -283,7 +288,8 @@ class Attempt:
 
     async def _reject(self) -> str:
         shown = await self.work.call("task_show", task=self.task)
-        earlier = [a["classification"] for a in shown["attempts"] if a["n"] < self.made["n"] and a["classification"]]
+        before = attempts.counted(shown["attempts"], shown["events"], self.made["n"])
+        earlier = [a["classification"] for a in before if a["classification"]]
         found = classify(self._evidence(), earlier, int(self.made["policy"]["retry"]["stuck_after"]))
         if self.refused:
             found |= {"failure_detail": self.refused[:300], "suggested_focus": "make its start possible first"}

@@ -41,6 +41,7 @@ class Runner:
         self._leaving = asyncio.Event()
         self._signal = 0
         self._busy = 0
+        self._listening: asyncio.Task[None] | None = None
         self._tries: dict[str, int] = {}
         self._sessions: dict[str, str] = {}
         self._changed = asyncio.Event()  # a slot has finished something: what waited for it may be ready now
@@ -59,12 +60,7 @@ class Runner:
             self._tell("ready", runner=self.name, project=self._project)
             await sweep(host)
             shared = Context(host, self._tell, self._leaving, dict(os.environ), self._sessions, self._acts_as)
-            listening = asyncio.create_task(self._listen(host))
-            try:
-                await self._slots(shared)
-            finally:
-                listening.cancel()
-                await asyncio.gather(listening, return_exceptions=True)
+            await self._slots(shared)
         if self._once and not self._leaving.is_set():
             told = ", ".join(f"{n} {status}" for status, n in self._counts.items()) or "no tasks"
             self._tell("idle", counts=told)
@@ -101,12 +97,7 @@ class Runner:
                 "task_next", worker=worker, project=self._project, ttl_s=self._lease
             )
             if made["run"] is not None:
-                self._busy += 1
-                try:
-                    await self._attempt(shared, made)
-                finally:
-                    self._busy -= 1
-                    self._changed.set()
+                await self._occupied(shared, made)
                 continue
             self._counts = made["counts"]
             if self._once and made["next_in_s"] is None and not self._busy:
@@ -115,6 +106,20 @@ class Runner:
             left = WORKER_LOOK_S if made["next_in_s"] is None else made["next_in_s"]
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), max(_LEAST_PAUSE_S, min(WORKER_LOOK_S, left)))
+
+    async def _occupied(self, shared: Context, made: Json) -> None:
+        """The inbox is followed while an attempt runs: with nobody at work, nobody looks for prompts."""
+        if not self._busy:
+            self._listening = asyncio.create_task(self._listen(shared.host))
+        self._busy += 1
+        try:
+            await self._attempt(shared, made)
+        finally:
+            self._busy -= 1
+            self._changed.set()
+            if not self._busy and self._listening is not None:
+                self._listening.cancel()
+                await asyncio.gather(self._listening, return_exceptions=True)
 
     async def _attempt(self, shared: Context, made: Json) -> None:
         assert self._lease is not None

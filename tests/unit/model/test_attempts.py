@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.attempts import ACTIONS, ALWAYS, COURSE, Facts, choose, next_action, session_name
+from holdfast.model.attempts import ACTIONS, ALWAYS, COURSE, Facts, choose, counted, next_action, session_name
 from holdfast.model.ids import check_name
 
 OK = Facts(ok=True, checks=1)
@@ -29,7 +29,6 @@ TABLE = [
     ("verify", "verified", Facts(ok=True, checks=1, passed=True), "accept"),
     ("verify", "verified", Facts(ok=True, checks=1, passed=False), "reject"),
     ("verify", "verified", Facts(ok=False, changed=1, checks=1, passed=True), "accept"),
-    ("verify", "in_doubt", OK, "block"),
     ("accept", "accepted", OK, "end"),
     ("accept", "outdated", OK, "verify"),
     ("accept", "in_doubt", OK, "block"),
@@ -72,6 +71,13 @@ CHOICES = [
 @pytest.mark.parametrize(("order", "tried", "escalate_after", "wanted"), CHOICES)
 def test_the_next_backend(order: list[str], tried: list, escalate_after: int, wanted: str | None) -> None:
     assert choose(order, tried, escalate_after) == wanted
+
+
+def test_attempts_before_a_fresh_start_no_longer_count() -> None:
+    tried = [{"n": n, "begun_at": f"2026-01-0{n}T00:00:00.000Z"} for n in (1, 2, 3, 4)]
+    events = [{"event": "unblock", "at": "2026-01-02T12:00:00.000Z"}, {"event": "fail", "at": "2026-01-03T12:00:00.000Z"}]
+    assert [a["n"] for a in counted(tried, events, 4)] == [3]
+    assert [a["n"] for a in counted(tried, [], 4)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(("project", "id"), [("demo", "1.5"), ("p" * 64, "i" * 64), ("a", "1"), ("x-", "y_")])

@@ -1,0 +1,31 @@
+"""A backend of one's own: `hold backend add writer -- python3 docs/examples/backend.py`. Standard library only.
+
+It is started in the project's root. Its contract is a file, its brief stands on stdin, and exit code 0 says that it is
+done: the contract's verification decides. This one writes what the contract expects, with the goal in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    contract = json.loads(Path(os.environ["HOLDFAST_CONTRACT"]).read_text())
+    if "## Earlier attempts" in sys.stdin.read():
+        print("somebody tried this before; what failed is in the brief")
+    if not contract["artifacts"]:
+        print("the contract expects no file, and this backend can do nothing else")
+        return 1
+    for name in contract["artifacts"]:
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{contract['goal']}\n\nWritten in attempt {os.environ['HOLDFAST_ATTEMPT']}.\n")
+        print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
