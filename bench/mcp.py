@@ -9,7 +9,7 @@ import statistics
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -27,27 +27,27 @@ def measure(quick: bool) -> list[Result]:
     rounds, polls = (40, 6) if quick else (200, 30)
     with Ours() as ours, Tmux() as tmux:
         pane = tmux.hold(*SHELL)
-        return asyncio.run(_measure(ours, tmux, pane, rounds, polls))
+        with open(os.devnull, "w") as quiet:
+            return asyncio.run(_measure(ours, tmux, pane, rounds, polls, quiet))
 
 
-async def _measure(ours: Ours, tmux: Tmux, pane: str, rounds: int, polls: int) -> list[Result]:
+async def _measure(ours: Ours, tmux: Tmux, pane: str, rounds: int, polls: int, quiet: TextIO) -> list[Result]:
     server = StdioServerParameters(command=sys.executable, args=["-m", "holdfast.cli.main", "mcp"], env=ours.env)
     words = json.dumps([tmux._base, pane])
     # -P: this folder has a module of the SDK's name.
     peer = StdioServerParameters(command=sys.executable, args=["-P", _PEER, words], env=tmux.env)
-    exec_ms, noop_ms, poll_ms, prompt_ms = [], [], [], []
-    with open(os.devnull, "w") as quiet:
-        async with Client(stdio_client(server, quiet), mode="legacy") as us, \
-                   Client(stdio_client(peer, quiet), mode="legacy") as them:  # fmt: skip
-            await us.call_tool("run", {"name": "shell", "command": f"exec {' '.join(SHELL)}"})
-            for n in range(rounds + _WARM_UP):
-                took = await _timed(us, "exec", session="shell", command="true")
-                nothing = await _timed(them, "noop")
-                if n >= _WARM_UP:
-                    exec_ms.append(took)
-                    noop_ms.append(nothing)
-            poll_ms = [await _timed(them, "poll", command="true", n=n) for n in range(polls)]
-            prompt_ms = [await _prompt(us) for _ in range(polls)]
+    exec_ms, noop_ms = [], []
+    us, them = (Client(stdio_client(one, quiet), mode="legacy") for one in (server, peer))
+    async with us, them:
+        await us.call_tool("run", {"name": "shell", "command": f"exec {' '.join(SHELL)}"})
+        for n in range(rounds + _WARM_UP):
+            took = await _timed(us, "exec", session="shell", command="true")
+            nothing = await _timed(them, "noop")
+            if n >= _WARM_UP:
+                exec_ms.append(took)
+                noop_ms.append(nothing)
+        poll_ms = [await _timed(them, "poll", command="true", n=n) for n in range(polls)]
+        prompt_ms = [await _prompt(us) for _ in range(polls)]
     return [_exec(rounds, polls, exec_ms, noop_ms, poll_ms), _secret(polls, prompt_ms)]
 
 
@@ -63,8 +63,9 @@ async def _timed(client: Client, tool: str, **args: Any) -> float:
 async def _prompt(client: Client) -> float:
     """From the call to the answer that a secret is wanted; then the prompt is left."""
     began = time.monotonic()
-    done = (await client.call_tool("exec", {"session": "shell", "command": "read -s -p 'Password: ' x"})).structured_content
+    answer = await client.call_tool("exec", {"session": "shell", "command": "read -s -p 'Password: ' x"})
     took = time.monotonic() - began
+    done = answer.structured_content
     if done["state"] != "waiting_for_secret":
         raise RuntimeError(f"a password prompt was told as {done}")
     await client.call_tool("send", {"session": "shell", "keys": ["C-c"]})
