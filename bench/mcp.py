@@ -1,4 +1,4 @@
-"""What an agent waits for over MCP: `exec` of `true` beside the SDK's own no-op and a tool that polls tmux; a prompt."""
+"""What an agent waits for over MCP: `exec` of `true` beside the SDK's own no-op and polling tmux; a prompt."""
 
 from __future__ import annotations
 
