@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import ERAS, Refused, Tools, on_stdio
-from tests.support.home import HomeForTests, alive, until
+from tests.support.home import HomeForTests, alive, until, until_async
 from tests.support.operators import journal
 
 SERVER = """python3 -c 'import http.server as h; s = h.HTTPServer(("127.0.0.1", 0), h.SimpleHTTPRequestHandler)
@@ -142,3 +144,54 @@ async def test_a_false_memory_is_corrected_with_evidence(hold: HomeForTests, era
         brief = (await tools("resume", task=run))["brief"]
         assert str(port) in brief
         assert "SIGKILL" in brief
+
+
+def _project(hold: HomeForTests, root: Path) -> None:
+    hold.host.work.tasks.init("site", root=str(root))
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_task_is_done_when_its_verification_says_so(hold: HomeForTests, tmp_path: Path, era: str) -> None:
+    _project(hold, tmp_path)
+    async with on_stdio(hold, era, "--wait-max", "60", cwd=tmp_path) as tools:
+        contract = {"verification": [{"command": "test -e built"}]}
+        added = await tools("task", do="add", task="build", more={"title": "Build it", "contract": contract})
+        assert added["task_id"] == "build"
+        assert [t["task_id"] for t in (await tools("task", do="ls"))["tasks"]] == ["build"]
+        begun = await tools("task", do="next")
+        assert begun["task_id"] == "build"
+        with pytest.raises(Refused) as refused:
+            await tools("task", do="done", task="build")
+        assert refused.value.code == "failed"
+        await tools("run", name="shell", cwd=str(tmp_path))
+        await tools("exec", session="shell", command="touch built", step=f"{begun['run']}:touch")
+        done = await tools("task", do="done", task="build", why="it is built")
+        assert [v["state"] for v in done["verification"]] == ["passed"]
+        assert (await tools("task", do="show", task="build"))["status"] == "done"
+        assert (await tools("task", do="next"))["run"] is None
+        tasks = (await tools.client.read_resource("hold://tasks")).contents[0]
+        assert "build" in str(tasks)
+        report = (await tools.client.read_resource("hold://report")).contents[0]
+        assert "build" in str(report)
+
+
+async def test_a_verification_that_outlasts_the_client_is_joined_not_repeated(
+    hold: HomeForTests, tmp_path: Path
+) -> None:
+    count, gate = tmp_path / "count", tmp_path / "gate"
+    os.mkfifo(gate)
+    _project(hold, tmp_path)
+    async with on_stdio(hold, "legacy", "--wait-max", "500ms", cwd=tmp_path) as tools:
+        contract = {"verification": [{"command": f"echo once >> {count}; cat {gate}"}]}
+        await tools("task", do="add", task="slow", more={"title": "Slowly", "contract": contract})
+        await tools("task", do="start", task="slow")
+        told = await tools("task", do="done", task="slow")
+        assert told["state"] == "verifying"
+        told = await tools("task", do="done", task="slow")
+        assert told["state"] == "verifying"
+        await until_async(count.exists, 60)
+        await asyncio.to_thread(gate.write_text, "go\n")
+        while told.get("state") == "verifying":
+            told = await tools("task", do="done", task="slow")
+    assert [v["state"] for v in told["verification"]] == ["passed"]
+    assert count.read_text() == "once\n"

@@ -26,7 +26,10 @@ def wanted(home: Home) -> Json | None:
 
 def running(home: Home) -> Json | None:
     """The process that serves it: the lock says that it lives, its text who it is."""
-    held = read_json(home.web_lock) if kernel.lock_held(home.web_lock) else None
+    try:
+        held = read_json(home.web_lock) if kernel.lock_held(home.web_lock) else None
+    except OSError:
+        return None  # a home that cannot be read: others say so
     if held is None or "pid" not in held or kernel.start_time(int(held["pid"])) != held.get("started"):
         return None
     return held

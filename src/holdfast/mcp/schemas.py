@@ -1,6 +1,6 @@
 """The tools as an agent sees them. Every word here is read by every agent in every conversation: it has to earn that.
 
-Kept by hand instead of being derived from signatures: a derived schema of the same tools is three times as large.
+Kept by hand instead of being derived from signatures: a derived schema of the same tools is nearly twice as large.
 `TOKENS_MAX` is held by a test, which counts `CHARS_PER_TOKEN` characters of the compact JSON as one token.
 """
 

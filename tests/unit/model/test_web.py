@@ -1,0 +1,36 @@
+"""Where the HTTP port may listen, and by which names it may be called."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.model import web
+from holdfast.model.errors import HoldfastError
+
+
+def test_without_a_host_it_is_this_machine_alone() -> None:
+    assert web.parse("8787") == ("127.0.0.1", 8787)
+    assert web.parse("localhost:0") == ("127.0.0.1", 0)
+    assert web.parse("[::1]:80") == ("::1", 80)
+    assert web.parse("Box.Example:443") == ("box.example", 443)
+
+
+@pytest.mark.parametrize("text", ["", "x", ":", "0.0.0.0:1", "[::]:1", "*:1", "70000", "-1", "a b:1", "a/b:1", "1:x"])
+def test_what_is_no_single_place_is_refused(text: str) -> None:
+    with pytest.raises(HoldfastError):
+        web.parse(text)
+
+
+def test_names_are_exact() -> None:
+    assert web.names("127.0.0.1", 8787) == {"127.0.0.1:8787", "localhost:8787"}
+    assert web.names("::1", 8787) == {"[::1]:8787", "localhost:8787"}
+    assert web.names("192.168.1.5", 8787) == {"192.168.1.5:8787"}
+    assert web.names("127.0.0.1", 80) == {"127.0.0.1:80", "localhost:80", "127.0.0.1", "localhost"}
+    assert web.origins("127.0.0.1", 8787) == {"http://127.0.0.1:8787", "http://localhost:8787"}
+
+
+def test_a_token_comes_as_bearer_or_not_at_all() -> None:
+    assert web.bearer("Bearer hft_abc") == "hft_abc"
+    assert web.bearer("bearer hft_abc") == "hft_abc"
+    for header in ("", "hft_abc", "Basic hft_abc", "Bearer abc", "Bearer", "Bearer hft_" + "x" * 200, "Bearer hft_ü"):
+        assert web.bearer(header) is None
