@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 from holdfast.mcp import schemas
 from tests.support.agents import ERAS, Refused, every_tool, on_stdio
 from tests.support.home import HomeForTests, until_async
+
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_every_tool_works_over_stdio(hold: HomeForTests, tmp_path: Path, era: str) -> None:
@@ -31,7 +33,7 @@ async def test_the_schemas_stay_within_their_tokens(hold: HomeForTests, era: str
     text = json.dumps([t.model_dump(by_alias=True, exclude_none=True, mode="json") for t in listed.tools],
                       separators=(",", ":"), ensure_ascii=False)  # fmt: skip
     tokens = len(text) / schemas.CHARS_PER_TOKEN
-    print(f"{len(listed.tools)} tools, {len(text)} characters, {tokens:.0f} tokens by estimate")
+    sys.stdout.write(f"{len(listed.tools)} tools, {len(text)} characters, {tokens:.0f} tokens by estimate\n")
     assert tokens <= schemas.TOKENS_MAX
 
 

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("token",), nargs="?", help="a token for HTTP; without: serve on stdio")
     parser.add_argument("agent", metavar="AGENT", nargs="?", help="token: whom it stands for; enrolled if need be")
     parser.add_argument("--name", metavar="AGENT", help="the agent to act as (the client's own name)")
-    parser.add_argument("--wait-max", metavar="DURATION", help="the longest that one call may take (by client, else 4s)")
+    parser.add_argument("--wait-max", metavar="DURATION", help="the longest one call may take (by client, else 4s)")
     parser.add_argument("--ttl", metavar="DURATION", help="token: how long it is worth something (30d)")
     parser.add_argument("--end", action="store_true", help="token: end all tokens of this agent")
     arguments.json_flag(parser)

@@ -396,9 +396,11 @@ class AsyncSession:
         """Run a command in the session's shell: one argument is shell source, several are words."""
         return await self._exec_result(await self.exec_raw(list(command), timeout, why), max_output)
 
-    async def exec_raw(self, words: list[str], timeout: float | None, why: str | None) -> Json:
+    async def exec_raw(
+        self, words: list[str], timeout: float | None, why: str | None, exec_id: str | None = None
+    ) -> Json:
         """`exec` as the host answers it, without the output; a daemon that dies meanwhile is not noticed."""
-        exec_id = ids.new("exe_")
+        exec_id = exec_id or ids.new("exe_")
         deadline = None if timeout is None else time.monotonic() + timeout
         lost = False
         while True:

@@ -393,9 +393,11 @@ class Session:
         """Run a command in the session's shell: one argument is shell source, several are words."""
         return self._exec_result(self.exec_raw(list(command), timeout, why), max_output)
 
-    def exec_raw(self, words: list[str], timeout: float | None, why: str | None) -> Json:
+    def exec_raw(
+        self, words: list[str], timeout: float | None, why: str | None, exec_id: str | None = None
+    ) -> Json:
         """`exec` as the host answers it, without the output; a daemon that dies meanwhile is not noticed."""
-        exec_id = ids.new("exe_")
+        exec_id = exec_id or ids.new("exe_")
         deadline = None if timeout is None else time.monotonic() + timeout
         lost = False
         while True:

@@ -1,4 +1,4 @@
-"""The web process seen from outside: does it live, where does it listen, and its end where no daemon is there for it."""
+"""The web process seen from outside: does it live, where does it listen, its end without a daemon."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ _LOCK_TRIES = 50  # a tenth of a second each: the one before it is on its way ou
 class Quiet(uvicorn.Server):
     """uvicorn without its clock: it would wake up ten times a second to see whether it should stop."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, ready_fd: int) -> None:
         super().__init__(config)
-        self._told = asyncio.Event()
+        self._told, self._ready_fd = asyncio.Event(), ready_fd
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -42,6 +42,9 @@ class Quiet(uvicorn.Server):
 
     async def main_loop(self) -> None:
         self.server_state.default_headers = self.config.encoded_headers
+        port = self.servers[0].sockets[0].getsockname()[1]
+        os.write(self._ready_fd, json.dumps({"port": port}).encode() + b"\n")
+        os.close(self._ready_fd)
         await self._told.wait()
 
 
@@ -85,19 +88,11 @@ async def serve(home: Home, sock: socket.socket, ready_fd: int) -> None:
         server_header=False, date_header=False, limit_concurrency=WEB_REQUESTS_MAX, ws_per_message_deflate=False,
         timeout_graceful_shutdown=_GRACE_S, lifespan="on", loop="asyncio", http="h11",
     )  # fmt: skip
-    server = Quiet(config)
+    server = Quiet(config, ready_fd)
 
-    async def tell() -> None:
-        while not server.started:
-            await asyncio.sleep(0.01)
-        os.write(ready_fd, json.dumps({"port": address[1]}).encode() + b"\n")
-        os.close(ready_fd)
-
-    telling = asyncio.create_task(tell())
     try:
         await server.serve(sockets=[sock])
     finally:
-        telling.cancel()
         host.close()
 
 

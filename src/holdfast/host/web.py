@@ -201,8 +201,13 @@ async def _line(fd: int) -> bytes:
 async def _readable(fd: int) -> None:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(fd, lambda: ready.done() or ready.set_result(None))
+    loop.add_reader(fd, _set, ready)
     try:
         await ready
     finally:
         loop.remove_reader(fd)
+
+
+def _set(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)

@@ -54,9 +54,10 @@ async def _dialog(call: Call, args: Json) -> types.ElicitResult | None:
     request = types.ElicitRequest(params=_form(args))
     related = _related(call)
     try:
-        return await call.ctx.session.send_request(
+        given: types.ElicitResult = await call.ctx.session.send_request(
             request, types.ElicitResult, request_read_timeout_seconds=_DIALOG_S, metadata=related
         )
+        return given
     except (MCPError, ValueError):
         return None  # it timed out, or the client cannot after all: the question is not lost
 

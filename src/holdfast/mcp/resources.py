@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from ..client.aio import AsyncSession
 from ..model.errors import HoldfastError
+from ..term.plain import to_text
 from . import guide, texts
 from .agent import Agent
 
@@ -91,7 +92,7 @@ async def _read(agent: Agent, uri: str) -> tuple[str, str]:
     begin = max(seen["output"]["start"], end - texts.budget(_LOG_TOKENS))
     session = AsyncSession(agent.host, seen["id"], seen["name"])
     data = b"".join([chunk.data async for chunk in session.output(begin, end=end)]) if end > begin else b""
-    return "text/plain", _MARK + texts.to_text(data)
+    return "text/plain", _MARK + to_text(data)
 
 
 def _json(value: Any) -> str:

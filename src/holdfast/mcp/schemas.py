@@ -27,12 +27,11 @@ def _said(kind: Json, text: str) -> Json:
     return {**kind, "description": text}
 
 
-def _tool(text: str, required: str = "", /, *, acts: bool = False, **properties: Json) -> Json:
-    properties |= {"why": _S} if acts else {}
+def _tool(text: str, required: str = "", /, **properties: Json) -> Json:
     schema: Json = {"type": "object", "properties": properties}
     if required:
         schema["required"] = required.split()
-    return {"description": text, "inputSchema": schema, "acts": acts}
+    return {"description": text, "inputSchema": schema}
 
 
 TOOLS: dict[str, Json] = {
@@ -43,12 +42,12 @@ TOOLS: dict[str, Json] = {
     ),
     "run": _tool(
         "Start a program (shell source) as a session that outlives you; without command a shell for exec.",
-        acts=True, command=_S, name=_S, cwd=_S,
+        command=_S, name=_S, cwd=_S, why=_S,
     ),
     "exec": _tool(
         "Run a command in a session's shell: exact exit code and output. Not over in time: wait for=done=EXEC_ID. "
         "step=RUN:KEY makes it a durable step, done once.",
-        "session command", acts=True, session=_S, command=_S, wait_s=_N, max_tokens=_I, step=_S, effect=_EFFECT,
+        "session command", session=_S, command=_S, wait_s=_N, max_tokens=_I, step=_S, effect=_EFFECT, why=_S,
     ),
     "read": _tool(
         "Output, consuming nothing: its end, or from an offset on; as rendered screen; a command's result.",
@@ -62,11 +61,11 @@ TOOLS: dict[str, Json] = {
     ),
     "send": _tool(
         "Type into a session. No passwords: people enter those.",
-        "session", acts=True, session=_S, text=_S, enter=_B, keys=_said(_L, "Tab, Up, C-c"),
+        "session", session=_S, text=_S, enter=_B, keys=_said(_L, "Tab, Up, C-c"), why=_S,
     ),
     "kill": _tool(
         "End a session's process tree, or signal it.",
-        "session", acts=True, session=_S, signal=_S,
+        "session", session=_S, signal=_S, why=_S,
     ),
     "ports": _tool("Listening ports, whose they are.", port=_I),
     "ask": _tool(
@@ -80,17 +79,15 @@ TOOLS: dict[str, Json] = {
     "task": _tool(
         "start gives a run for steps and notes; done runs the verification.",
         "do",
-        acts=True,
         do={"enum": ["ls", "show", "add", "start", "next", "done", "fail", "block", "unblock", "retry", "cancel"]},
-        task=_S, project=_S, more=_said(_O, "add: title, contract, after, phase; block: question"),
+        task=_S, project=_S, more=_said(_O, "add: title, contract, after, phase; block: question"), why=_S,
     ),
     "step": _tool(
         "Intent before an effect, outcome after. begin says execute, reuse (done before) or in_doubt: "
         "find out, then settle.",
         "run do",
-        acts=True,
         run=_S, do={"enum": ["begin", "end", "fail", "settle", "ls"]}, key=_S, effect=_EFFECT, args=_ANY, result=_ANY,
-        outcome={"enum": ["done", "not_done", "failed"]}, evidence=_S,
+        outcome={"enum": ["done", "not_done", "failed"]}, evidence=_S, why=_S,
     ),
     "checkpoint": _tool(
         "Save (with state) or show where a run stands.",
@@ -118,22 +115,23 @@ def listed() -> list[Json]:
     return [
         {
             "name": name, "description": tool["description"], "inputSchema": tool["inputSchema"],
-            **({} if tool["acts"] else {"annotations": {"readOnlyHint": True}} if name in _LOOKING else {}),
+            **({"annotations": {"readOnlyHint": True}} if name in _LOOKING else {}),
         }
         for name, tool in TOOLS.items()
     ]  # fmt: skip
 
 
 _LOOKING = frozenset({"status", "read", "wait", "ports", "resume"})
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list,
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "object": (dict,),
+    "array": (list,),
 }  # fmt: skip
 
 
 def fault(name: str, args: Json) -> tuple[str, str] | None:
     """What is wrong with a call's arguments (message, hint), or None."""
-    schema = TOOLS[name]["inputSchema"]
-    known = schema["properties"]
+    schema: Json = TOOLS[name]["inputSchema"]
+    known: Json = schema["properties"]
     unknown = sorted(set(args) - set(known))
     if unknown:
         return f"{name} has no argument {unknown[0][:60]!r}", f"it takes {', '.join(known)}"
@@ -154,6 +152,6 @@ def _wrong(schema: Json, value: Any) -> str | None:
         return None
     if not isinstance(value, _TYPES[wanted]) or (isinstance(value, bool) and wanted != "boolean"):
         return f"of type {wanted}, not {type(value).__name__}"
-    if wanted == "array" and not all(isinstance(item, str) for item in value):
+    if isinstance(value, list) and not all(isinstance(item, str) for item in value):
         return "a list of strings"
     return None

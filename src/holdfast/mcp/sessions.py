@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import time
+from collections.abc import Coroutine
 from typing import Any
 
 from ..client.aio import AsyncSession, start_request
+from ..model import ids
 from ..model.errors import HoldfastError, invalid
+from ..model.times import rfc3339
 from . import texts, views
 from .call import Call
 
@@ -15,6 +20,7 @@ Json = dict[str, Any]
 _RECENT = 8  # acts of a session's timeline in its status: the last command, and who was there
 _INBOX_SHOWN = 10  # open items in an overview
 _SHELL = "/bin/bash"
+_ANSWER_S = 0.5  # past the wait, for the answer to come: the least patient client still has as much again
 
 
 async def status(call: Call, args: Json) -> Json:
@@ -46,12 +52,36 @@ async def run(call: Call, args: Json) -> Json:
 async def exec_(call: Call, args: Json) -> Json:
     session = call.session(args)
     seconds = call.patience(args.get("wait_s"))
-    if args.get("step"):
-        doing = _as_step(call, session, args, seconds)
-    else:
-        doing = session.exec_raw([args["command"]], seconds, args.get("why"))
+    doing = _as_step(call, session, args, seconds) if args.get("step") else _plain(call, session, args, seconds)
     result = await call.waiting(doing, seconds, f"exec in {session.name}")
     return await _result(session, result, args.get("max_tokens"))
+
+
+async def _plain(call: Call, session: AsyncSession, args: Json, seconds: float) -> Json:
+    exec_id, since = ids.new("exe_"), str(rfc3339(time.time()))
+    doing = session.exec_raw([args["command"]], seconds, args.get("why"), exec_id)
+    return await _in_time(call, session.id, exec_id, since, seconds, doing)
+
+
+async def _in_time(
+    call: Call, session: str, exec_id: str, since: str, seconds: float, doing: Coroutine[Any, Any, Json]
+) -> Json:
+    """A command's state before the client gives up, also where its shell takes long to come to its prompt.
+
+    The host says for certain whether the command was typed; one that was not never will be.
+    """
+    try:
+        async with asyncio.timeout(seconds + _ANSWER_S):
+            return await doing
+    except TimeoutError:
+        known = {"session": session, "exec_id": exec_id}
+        if (await call.host.call("exec_outcome", since=since, **known))["known"] == "never":
+            raise HoldfastError(
+                "busy", "the session's shell did not come to its prompt in time; nothing was run",
+                "call again, or look: status, read screen=true",
+            ) from None  # fmt: skip
+        result: Json = await call.host.call("exec_result", **known)
+        return result
 
 
 async def _as_step(call: Call, session: AsyncSession, args: Json, seconds: float) -> Json:
@@ -59,6 +89,7 @@ async def _as_step(call: Call, session: AsyncSession, args: Json, seconds: float
     run, found, key = str(args["step"]).partition(":")
     if not (run and found and key):
         raise invalid("step is RUN:KEY", "task start gives a run")
+    since = str(rfc3339(time.time()))
     words, why, effect = [args["command"]], args.get("why"), args.get("effect") or "unsafe"
     plan = await call.work.exec_begin(run, key, session.id, words, effect=effect, why=why)
     about = {"run": plan["run"], "key": key, "decision": plan["decision"]}
@@ -67,7 +98,12 @@ async def _as_step(call: Call, session: AsyncSession, args: Json, seconds: float
         if not isinstance(kept, dict) or "exec_id" not in kept:
             raise HoldfastError("conflict", f"step {key!r} is done, and was no command", "use another key")
         return {**kept, "state": "exited", "prompt": None, "step": about, "kept": kept.get("output") or ""}
-    result = await call.work.exec_done(plan, words, timeout=seconds, why=why)
+    doing = call.work.exec_done(plan, words, timeout=seconds, why=why)
+    try:
+        result = await _in_time(call, plan["session"], plan["exec_id"], since, seconds, doing)
+    except HoldfastError as e:
+        await call.work.exec_refused(plan, e)
+        raise
     await call.work.exec_end(plan, result)
     return {**result, "step": about}
 
@@ -78,7 +114,7 @@ async def _result(session: AsyncSession, result: Json, max_tokens: int | None) -
                   "exit_code": result["exit_code"]}  # fmt: skip
     start, end = result["start"], result["end"]
     if start is None:
-        text, omitted = str(result.get("kept") or ""), []
+        text, omitted = str(result.get("kept") or ""), list[dict[str, int]]()
     else:
         text, omitted = await _output(session, result, texts.budget(max_tokens))
     told |= {"output": text, "end": end, "duration_ms": result["duration_ms"], "cwd": result["cwd"]}

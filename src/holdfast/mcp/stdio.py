@@ -19,8 +19,8 @@ class One:
     """The agent of this process: made with the first call that needs it, and again after a try that failed."""
 
     def __init__(self, name: str | None) -> None:
-        self._name, self._agent, self._lock = name, None, asyncio.Lock()
-        self._agent: Agent | None
+        self._name, self._lock = name, asyncio.Lock()
+        self._agent: Agent | None = None
 
     async def who(self, ctx: Any) -> Agent:
         async with self._lock:

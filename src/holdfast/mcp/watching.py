@@ -26,7 +26,7 @@ async def watch(agent: Agent, uri: str, tell: Tell) -> None:
     """Tell of every change of a session's screen or log, until it ends; then tell once more."""
     meant = resources.session_of(uri)
     if meant is None:
-        return  # others change through tools only, and those tell by themselves
+        return None  # others change through tools only, and those tell by themselves
     session = meant[0]
     try:
         at = int((await agent.host.call("status", session=session))["output"]["end"])
@@ -34,13 +34,13 @@ async def watch(agent: Agent, uri: str, tell: Tell) -> None:
             answer = await agent.host.call("wait", **{"session": session, "for": _ANYTHING, "from": at})
             await tell(uri)
             if answer["event"] == "exit":
-                return
+                return None
             await asyncio.sleep(_PAUSE_S)
             at = max(answer["offset"], int((await agent.host.call("offset", session=session))["end"]))
     except HoldfastError as e:
         if e.code == "host_gone":
             return await watch(agent, uri, tell)
-        return  # it is gone, or no longer ours to see
+        return None  # it is gone, or no longer ours to see
 
 
 class Watchers:

@@ -29,7 +29,7 @@ async def task(call: Call, args: Json) -> Json:
         if known in (args.get("more") or {}) and args.get(known) is not None:
             raise invalid(f"{known} is given twice", "leave it out of `more`")
     if do == "ls":
-        return {"tasks": await _ask(call, "task_ls", project, **_without(more, "why"))}
+        return await _ask(call, "task_ls", project, **_without(more, "why"))
     if do == "next":
         return await _next(call, project, more)
     named = args.get("task")
@@ -46,9 +46,10 @@ async def task(call: Call, args: Json) -> Json:
     return await _ask(call, f"task_{do}", project, task=named, **more)
 
 
-async def _ask(call: Call, name: str, project: str | None, /, **more: Any) -> Any:
+async def _ask(call: Call, name: str, project: str | None, /, **more: Any) -> Json:
     """A call about the tasks of the current project."""
-    return await call.work.call(name, project=project, cwd=os.getcwd(), **more)
+    answer: Any = await call.work.call(name, project=project, cwd=os.getcwd(), **more)
+    return answer if isinstance(answer, dict) else {"tasks": answer}
 
 
 def _without(more: Json, *names: str) -> Json:
@@ -70,7 +71,7 @@ async def _start(call: Call, project: str | None, named: str, more: Json) -> Jso
 
 async def _next(call: Call, project: str | None, more: Json) -> Json:
     """The first task that is ready and that nobody else took in the meantime."""
-    for ready in await _ask(call, "task_ls", project, status="ready"):
+    for ready in (await _ask(call, "task_ls", project, status="ready"))["tasks"]:
         try:
             made: Json = await _ask(call, "task_start", project, task=ready["task_id"], **more)
             return {"task_id": ready["task_id"], **made}
@@ -157,7 +158,8 @@ def _content(args: Json) -> bytes:
         with open(path, "rb") as f:
             content = f.read(_ARTIFACT_READ_MAX + 1)
     except (OSError, ValueError) as e:
-        raise HoldfastError("failed", f"cannot read {path}: {getattr(e, 'strerror', None) or e}", "name a file") from None
+        words = getattr(e, "strerror", None) or e
+        raise HoldfastError("failed", f"cannot read {path}: {words}", "name a file") from None
     if len(content) > _ARTIFACT_READ_MAX:
         raise invalid(f"{path} has more than {_ARTIFACT_READ_MAX:,} bytes", "hold artifact put takes it")
     return content

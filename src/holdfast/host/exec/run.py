@@ -131,6 +131,7 @@ class Execs:
                     "midline": bool(sample.get("midline")), "touched": sample.get("typed", 0) != session.typed_by_exec,
                 }  # fmt: skip
             young = name in SHELLS and sample["facts"]["tty"]["foreground_pgid"] == pid
+            young = young or _starting(session)  # what its start-up files run is in the foreground for a moment
             if time.monotonic() - began > (_READY_S if young else _FREE_S):
                 what = f"{name} ({pid})" if name else "a program"
                 raise HoldfastError(
@@ -472,6 +473,13 @@ def _wake(future: asyncio.Future[Any]) -> None:
 def _is_exec_id(text: object) -> bool:
     # It becomes a file's name.
     return isinstance(text, str) and text.startswith("exe_") and text[4:].isalnum() and len(text) <= 40
+
+
+def _starting(session: Session) -> bool:
+    """Whether it is a shell that was started just now."""
+    program = os.path.basename(str(session.manifest["command"][0]))
+    interactive = len(session.manifest["command"]) == 1
+    return interactive and program in SHELLS and time.time() - session.manifest["started_at"] < _READY_S
 
 
 def _foreground(sample: Json) -> tuple[str, int]:
