@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,3 +23,15 @@ def host(request: pytest.FixtureRequest, hold: HomeForTests, monkeypatch: pytest
         hold.env["HOLDFAST_STORE"] = os.environ["HOLDFAST_STORE"]
     with Host(str(hold.path)) as made:
         yield made
+
+
+@pytest.fixture
+def shop(hold: HomeForTests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the one project of a home: `shop`, with the phases `build` and `ship`."""
+    for name in ("HOLDFAST_STORE", "HOLDFAST_PROJECT", "HOLDFAST_OPERATOR"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    made = hold("project", "init", "shop", "--root", str(folder), "--phase", "build", "--phase", "ship")
+    assert made.code == 0, made.err
+    return folder

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from ..client.sync import Host
@@ -32,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("claim", metavar="CLAIM", nargs="?", help="rm: its id, or the beginning of it")
     parser.add_argument("--task", metavar="ID", help="the task that relies on it")
     parser.add_argument("--run", metavar="RUN", help="the run that relies on it")
-    parser.add_argument("--project", metavar="P", help="whose task it is, if not the current project's")
+    arguments.project(parser)
     parser.add_argument("--port", metavar="N", type=int, help="add: somebody listens on it")
     parser.add_argument("--file", metavar="FILE", help="add: it has the content it has now")
     parser.add_argument("--pid", metavar="P", type=int, help="add: this process is alive")
@@ -46,8 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     work = Host().work
-    project = args.project or os.environ.get("HOLDFAST_PROJECT")
-    whose = {"task": args.task, "run": args.run, "project": project}
+    whose = {"task": args.task, "run": args.run, "project": args.project}
     if args.verb == "rm":
         if not args.claim:
             raise HoldfastError("usage", "hold claim rm needs a CLAIM", "hold claim ls lists them")

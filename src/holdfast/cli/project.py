@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ..client.sync import Host
 from ..model.errors import HoldfastError
 from . import arguments, output
@@ -66,10 +68,11 @@ def _tell(args: argparse.Namespace, made: Json, line: str) -> int:
 
 
 def _show(state: Json) -> None:
-    counts = ", ".join(f"{n} {status}" for status, n in state["counts"].items() if n) or "no tasks yet"
-    output.note(f"{state['project_name']} in {output.safe(state['root'])}: {counts}")
-    done = " ".join([*(f"[{p}]" for p in state["completed_phases"]), *([f">{state['active_phase']}<"]
-                     if state["active_phase"] else []), *state["remaining_phases"]])  # fmt: skip
-    output.note(f"phases: {done}")
+    if sys.stdout.isatty():
+        counts = ", ".join(f"{n} {status}" for status, n in state["counts"].items() if n) or "no tasks yet"
+        print(output.safe(f"{state['project_name']} in {state['root']}: {counts}"))
+        for label, phases in (("completed", state["completed_phases"]), ("active", [state["active_phase"]]),
+                              ("to come", state["remaining_phases"])):  # fmt: skip
+            print(f"{label}: {', '.join(p for p in phases if p) or '-'}")
     rows = [(t["task_id"], t["status"], t["phase"], t["backend"] or "-", t["title"]) for t in state["tasks"]]
     output.table(("TASK", "STATUS", "PHASE", "BACKEND", "TITLE"), rows)

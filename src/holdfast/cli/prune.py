@@ -1,12 +1,14 @@
-"""Remove ended sessions and their output. Live ones are never touched.
+"""Remove ended sessions and their output, or ended work. What is live, unfinished or in doubt is never touched.
 
   hold prune
   hold prune --older-than 7d
+  hold prune --work --older-than 90d       ended runs, and projects of which every task is finished, for so long
 """
 
 from __future__ import annotations
 
 from ..client.sync import Host
+from ..model.errors import HoldfastError
 from . import arguments, output
 from .several import say, seconds
 
@@ -16,13 +18,16 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--older-than", type=seconds, default=0.0, metavar="D", help="only what ended before: 12h, 7d")
+    parser.add_argument("--older-than", type=seconds, metavar="D", help="only what ended before: 12h, 7d")
+    parser.add_argument("--work", action="store_true", help="ended runs and finished projects, with their artifacts")
     arguments.json_flag(parser)
     arguments.why(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    done = Host().call("prune", older_than_s=args.older_than, why=args.why)
+    if args.work:
+        return _work(args)
+    done = Host().call("prune", older_than_s=args.older_than or 0.0, why=args.why)
     if args.json:
         output.print_json(done)
         return 0
@@ -30,4 +35,20 @@ def run(args: argparse.Namespace) -> int:
         say(f"{session['name']} ({session['id']}) is forgotten", session["name"], session["id"])
     if not done["removed"]:
         output.note("nothing to remove")
+    return 0
+
+
+def _work(args: argparse.Namespace) -> int:
+    if args.older_than is None:
+        raise HoldfastError("usage", "work is forgotten for ever", "say how old it must be: --older-than 90d")
+    done = Host().work.prune(args.older_than)
+    if args.json:
+        output.print_json(done)
+    elif not (done["runs"] or done["projects"]):
+        output.note("nothing to remove")
+    else:
+        output.note(
+            f"forgotten: {done['runs']} runs with {done['steps']} steps, {done['projects']} projects with"
+            f" {done['tasks']} tasks, and {output.size(done['bytes'])} of artifacts"
+        )
     return 0

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 
@@ -27,7 +26,7 @@ _WEEK_S = 7 * 86400.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", metavar="T", help="7d (ago), 2026-01-31, or 2026-01-31T12:00:00Z; a week ago")
     parser.add_argument("--until", metavar="T", help="the same; now")
-    parser.add_argument("--project", metavar="P", help="only this one")
+    arguments.project(parser)
     parser.add_argument("--task", metavar="ID", help="only this one, from its beginning unless --since is given")
     parser.add_argument("--all", action="store_true", help="all work, whatever the current project")
     parser.add_argument("--markdown", action="store_true", help="as Markdown, which it is anyway")
@@ -43,8 +42,7 @@ def run(args: argparse.Namespace) -> int:
     until = moment_s(args.until, now) if args.until else None
     if since is not None and since >= (now if until is None else until):
         raise HoldfastError("usage", "the span ends before it begins", "--since is the earlier one")
-    project = args.project or os.environ.get("HOLDFAST_PROJECT")
-    found = Host().work.report(task=args.task, project=project, since=since, until=until, everything=args.all)
+    found = Host().work.report(task=args.task, project=args.project, since=since, until=until, everything=args.all)
     if args.json:
         output.print_json(found)
         return 0

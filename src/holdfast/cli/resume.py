@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from ..client.sync import Host
@@ -22,15 +21,15 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TASK", nargs="?", help="a task, or a run's id; else the current project")
-    parser.add_argument("--project", metavar="P", help="another project than the current one")
+    arguments.project(parser)
     parser.add_argument("--max-tokens", metavar="N", type=int, default=BRIEF_TOKENS,
                         help=f"as estimated; {BRIEF_TOKENS} unless said otherwise")  # fmt: skip
     arguments.json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    project = args.project or os.environ.get("HOLDFAST_PROJECT")
-    brief = Host().work.resume(args.target, project=project, max_tokens=args.max_tokens)
+    form = "json" if args.json else "markdown"
+    brief = Host().work.resume(args.target, project=args.project, max_tokens=args.max_tokens, form=form)
     text = brief.pop("text")
     if args.json:
         output.print_json(brief)

@@ -2,7 +2,7 @@
 
   hold task add 'Log in by mail' --id 1.5 --goal '…' --verify 'pytest -q tests/login' --after 1.4
   hold task add 'Log in by mail' --contract login.toml         see docs/tasks.md; JSON works too
-  hold task edit 1.5 --constraint 'no new dependency' --why 'asked for by the reviewers'
+  hold task edit 1.5 --constraint 'no new dependency' --why 'asked for by the reviewers'    one more; FILE replaces
   hold task ls [--status ready] [--phase build]
   hold task show 1.5                                           of a blocked one: the blocked report
   hold task start 1.5                                          prints the run's id
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     contract.add_argument("--contract", metavar="FILE", help="TOML or JSON; - is stdin. Options below go on top of it")
     contract.add_argument("--goal", metavar="TEXT", help="what is wanted (the title)")
     contract.add_argument("--after", metavar="ID", action="append", help="begins when this one is done")
-    contract.add_argument("--no-after", action="store_true", help="edit: it waits for nothing")
+    contract.add_argument("--no-after", action="store_true", help="edit: it waits for nothing, or only for --after")
     contract.add_argument("--verify", metavar="CMD", action="append", help="shell source that succeeds when it is done")
     contract.add_argument("--constraint", metavar="TEXT", action="append", help="what must hold on the way")
     contract.add_argument("--accept", metavar="TEXT", action="append", help="what is true when it is done")
@@ -102,7 +102,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _contracted(args: argparse.Namespace, tasks: Any, which: Json) -> Json:
-    contract = _contract(args)
+    before = tasks.show(args.task, project=args.project) if args.verb == "edit" else {"contract": {}, "depends_on": []}
+    contract = _contract(args, before["contract"])
     if args.verb == "add":
         title = args.task
         if args.contract:
@@ -114,12 +115,14 @@ def _contracted(args: argparse.Namespace, tasks: Any, which: Json) -> Json:
             title, id=args.id, phase=args.phase, after=args.after or (), contract=contract, **which
         )
         return made
-    after = [] if args.no_after else args.after
+    after = None
+    if args.after or args.no_after:
+        after = [*([] if args.no_after else before["depends_on"]), *(args.after or ())]
     edited: Json = tasks.edit(args.task, contract, title=args.title, after=after, phase=args.phase, **which)
     return edited
 
 
-def _contract(args: argparse.Namespace) -> Json:
+def _contract(args: argparse.Namespace, before: Json) -> Json:
     """The file's fields, and what stands on the command line on top: a list is added to, a goal replaced."""
     contract: Json = {}
     if args.contract:
@@ -129,7 +132,9 @@ def _contract(args: argparse.Namespace) -> Json:
     for option, field in _LISTS:
         given = getattr(args, option)
         if given:
-            there = contract.get(field, [])
+            there = contract.get(field, before.get(field, []))
+            if (option, there) == ("scope", ["**"]):
+                there = []  # all of it is what holds where none is named
             contract[field] = [*there, *given] if isinstance(there, list) else there
     for field in ("goal", "backend"):
         if getattr(args, field) is not None and args.verb in ("add", "edit"):

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from ..client.project import context
 from ..client.sync import Host
 from ..model.errors import HoldfastError
 from ..model.work import RUN_STATES
@@ -47,12 +48,12 @@ def run(args: argparse.Namespace) -> int:
         params = parsed(args.params, "--params")
         answer: Any = work.call(
             "begin_run", task=args.task, params=params, items=args.items, run=args.run, again=args.again,
-            why=args.why,
+            why=args.why, **context(),
         )
     elif args.verb == "submit":
         params = parsed(args.params, "--params")
         wanted = {"job": args.run, "task": args.task, "params": params, "items": args.items, "again": args.again}
-        answer = work.call("begin_run", **wanted, why=args.why)
+        answer = work.call("begin_run", **wanted, why=args.why, **context())
     elif args.verb == "ls":
         answer = work.runs(task=args.task, job=args.job, state=args.state)
     elif args.verb == "status":

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
 _REPEATABLE = frozenset({
-    "ping", "ls", "status", "ports", "facts", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
-    "exec_outcome", "ask", "asked", "inbox", "answer", "recording", "doctor",
+    "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
+    "exec_outcome", "facts", "ask", "asked", "inbox", "answer", "recording", "doctor",
     "whoami", "operator_ls", "operator_find", "timeline", "journal_head", "journal_verify", "work",
     "withdraw",
 })  # fmt: skip

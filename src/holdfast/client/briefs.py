@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 from ..model.errors import HoldfastError, invalid, not_found
 from ..model.limits import (
@@ -16,6 +15,7 @@ from ..model.limits import (
     CLAIM_TIMEOUT_S,
 )
 from . import claim_files
+from .project import context
 from .stepped import AsyncExecs
 
 TYPE_CHECKING = False
@@ -33,27 +33,28 @@ class AsyncBriefs(AsyncExecs):
     async def add_claim(
         self, *, task: str | None = None, run: str | None = None, port: int | None = None, file: str | None = None,
         pid: int | None = None, command: str | None = None, session: str | None = None,
-        timeout: float = CLAIM_TIMEOUT_S, project: str | None = None, cwd: str | None = None,
+        timeout: float = CLAIM_TIMEOUT_S, project: str | None = None,
     ) -> Json:  # fmt: skip
         """Record what one believes, with what is true now: `port` (served by `session`), `file`, `pid`, `command`, or
         a `session` alone. The claim as it is kept, looked at once (a command is not run for that).
         """
-        here = os.path.abspath(cwd or os.getcwd())
-        kind, spec = claimed(port, file, pid, command, session, timeout, here)
+        where = context(project)
+        kind, spec = claimed(port, file, pid, command, session, timeout, where["cwd"] or "/")
         whose = await self._host.call("status", session=session) if session is not None else None
         if whose is not None:
             spec["session"] = whose["id"]
         facts = await self._facts([port] if port else [], [pid] if pid else [])
         seen = seen_now(kind, spec, facts, whose)
         made: Json = await self.call(
-            "claim_add", kind=kind, spec=spec, seen=seen, task=task, run=run, host=facts["host"], project=project,
-            cwd=here,
-        )  # fmt: skip
+            "claim_add", kind=kind, spec=spec, seen=seen, task=task, run=run, host=facts["host"], **where
+        )
         return made if kind == "command" else (await self._checked([made], commands=False))[0]
 
-    async def claims(self, *, task: str | None = None, run: str | None = None, project: str | None = None) -> list[Json]:
+    async def claims(
+        self, *, task: str | None = None, run: str | None = None, project: str | None = None
+    ) -> list[Json]:
         """As they were made and last looked at; oldest first."""
-        found: list[Json] = await self.call("claim_ls", task=task, run=run, project=project, cwd=os.getcwd())
+        found: list[Json] = await self.call("claim_ls", task=task, run=run, **context(project))
         return found
 
     async def drop_claim(self, claim: str) -> None:
@@ -140,45 +141,33 @@ class AsyncBriefs(AsyncExecs):
         return "\n".join([line for line in lines if line][-CLAIM_TAIL_LINES:])
 
     async def _try(self, spec: Json) -> Json:
-        """Run a claimed command in a session of its own, which outlives a caller that dies and is ended whole."""
-        began = time.monotonic()
-        if not os.path.isdir(spec["cwd"]):
+        """Run a claimed command as a verification runs; the session of one that failed stays, to be looked at."""
+        from .verification import verify
+
+        if not claim_files.is_folder(spec["cwd"]):
             return {"state": "unknown", "exit_code": None, "why": f"there is no folder {spec['cwd']}"}
-        session = await self._host.run(["/bin/sh", "-c", spec["command"]], pipes=True, cwd=spec["cwd"], why="claim check")
-        waited = await session.wait_for("exit", None, spec["timeout_s"])
-        if waited["event"] == "timeout":
-            await session.stop(0, why="the claimed command took too long")
-        status = await self._host.call("status", session=session.id)
-        if status["state"] == "live":  # it has left something running: that is not ours to end
-            tail = await self._last_lines(status, CLAIM_TAIL_BYTES)
-        else:
-            tail = await self._last_lines(status, CLAIM_TAIL_BYTES)
-            await session.remove()
-        ended = status["exit"] or {}
-        told: Json = {"exit_code": ended.get("code"), "signal": ended.get("signal"), "at": ended.get("at"), "tail": tail,
-                      "duration_ms": int((time.monotonic() - began) * 1000)}  # fmt: skip
-        if waited["event"] == "timeout":
-            return {**told, "state": "timeout"}
-        if not ended.get("known"):
-            return {**told, "state": "unknown"}
-        return {**told, "state": "passed" if ended["code"] == 0 else "failed"}
+        checks = [{"command": spec["command"], "timeout_s": spec["timeout_s"]}]
+        result = (await verify(self._host, checks, cwd=spec["cwd"], name="claim", why="a claim is checked"))[0]
+        if result["state"] == "passed":
+            await self._host.call("rm", session=result.pop("session"))
+        return result
 
     # -- the brief ---------------------------------------------------------------------------------------------------
 
     async def resume(
         self, target: str | None = None, *, project: str | None = None, max_tokens: int = BRIEF_TOKENS,
-        cwd: str | None = None,
+        form: str = "markdown",
     ) -> Json:  # fmt: skip
         """What a stranger needs to go on with a task or a run, or, without one, with the current project.
 
-        `text` is the brief as Markdown; the rest is the same as data, with `next_action` to follow.
+        `text` is the brief as Markdown; the rest is the same as data, with `next_action` to follow. The one that `form`
+        names, `markdown` or `json`, keeps to the budget.
         """
         from ..work import brief, brief_next
 
         if max_tokens < 1:
             raise invalid(f"a brief has room for at least one token, not {max_tokens}", "--max-tokens 2000")
-        here = os.path.abspath(cwd or os.getcwd())
-        facts: Json = await self.call("brief_facts", target=target, project=project, cwd=here)
+        facts: Json = await self.call("brief_facts", target=target, **context(project))
         focus = facts.pop("focus", None)
         if facts["of"] in ("task", "run"):
             await self._enrich(facts)
@@ -191,7 +180,7 @@ class AsyncBriefs(AsyncExecs):
             facts["next_action"] = brief_next.decide(focus)
         else:
             facts["next_action"] = brief_next.nothing(facts)
-        return brief.build(facts, max_tokens)
+        return brief.build(facts, max_tokens, form)
 
     async def report(
         self, *, task: str | None = None, project: str | None = None, since: float | None = None,
@@ -199,9 +188,19 @@ class AsyncBriefs(AsyncExecs):
     ) -> Json:  # fmt: skip
         """What was done between two moments (seconds since 1970), by whom, with what result."""
         found: Json = await self.call(
-            "report", task=task, project=project, since=since, until=until, everything=everything, cwd=os.getcwd()
+            "report", task=task, since=since, until=until, everything=everything, **context(project)
         )
         return found
+
+    async def prune(self, older_than: float) -> Json:
+        """Forget ended work that is older than so many seconds: never what is unfinished or in doubt."""
+        total: Json = {}
+        while True:
+            done = await self.call("work_prune", older_than_s=older_than)
+            more = done.pop("more")
+            total = {name: total.get(name, 0) + n for name, n in done.items()}
+            if not more:
+                return total
 
     async def _enrich(self, facts: Json) -> None:
         """What the kernel says of the claims, of the sessions that were used, and of who waits for an answer."""

@@ -42,6 +42,10 @@ def look(path: str, seen: Json) -> Json:
         return {**told, "sha256": _hash(file)}
 
 
+def is_folder(path: str) -> bool:
+    return os.path.isdir(path)
+
+
 def _hash(file: Any) -> str:
     import hashlib
 

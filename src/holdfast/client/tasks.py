@@ -208,25 +208,23 @@ class AsyncTasks:
         stopped: list[str] = []
         left: list[Json] = []
         for used in made.pop("sessions"):
-            reason = await self._end(used, why)
-            if reason is None:
-                stopped.append(used["session"])
-            else:
-                left.append({"session": used["session"], "why": reason})
+            try:
+                if await self._end(used, why):
+                    stopped.append(used["session"])
+            except HoldfastError as e:
+                left.append({"session": used["session"], "why": e.message})
         return {**made, "stopped": stopped, "left": left}
 
-    async def _end(self, used: Json, why: str | None) -> str | None:
-        """End a session's whole tree if it is the task's own; else why it goes on."""
+    async def _end(self, used: Json, why: str | None) -> bool:
+        """End a session's whole tree if it is the task's own; whether there was something to end."""
         host = self._work._host
-        try:
-            status = await host.call("status", session=used["session"])
-            if used["from_offset"] > 0 and status["created_at"] < used["attempt_began_at"]:
-                return "it was there before the task, which only used it"
-            if status["state"] == "live":
-                await host.call("stop", session=status["id"], grace_s=None, why=why or "its task was cancelled")
-        except HoldfastError as e:
-            return e.message
-        return None
+        status = await host.call("status", session=used["session"])
+        if status["state"] != "live":
+            return False
+        if used["from_offset"] > 0 and status["created_at"] < used["attempt_began_at"]:
+            raise HoldfastError("conflict", "it was there before the task, which only used it")
+        await host.call("stop", session=status["id"], grace_s=None, why=why or "its task was cancelled")
+        return True
 
     # -- policies and backends -----------------------------------------------------------------------------------------
 

@@ -205,25 +205,23 @@ class Tasks:
         stopped: list[str] = []
         left: list[Json] = []
         for used in made.pop("sessions"):
-            reason = self._end(used, why)
-            if reason is None:
-                stopped.append(used["session"])
-            else:
-                left.append({"session": used["session"], "why": reason})
+            try:
+                if self._end(used, why):
+                    stopped.append(used["session"])
+            except HoldfastError as e:
+                left.append({"session": used["session"], "why": e.message})
         return {**made, "stopped": stopped, "left": left}
 
-    def _end(self, used: Json, why: str | None) -> str | None:
-        """End a session's whole tree if it is the task's own; else why it goes on."""
+    def _end(self, used: Json, why: str | None) -> bool:
+        """End a session's whole tree if it is the task's own; whether there was something to end."""
         host = self._work._host
-        try:
-            status = host.call("status", session=used["session"])
-            if used["from_offset"] > 0 and status["created_at"] < used["attempt_began_at"]:
-                return "it was there before the task, which only used it"
-            if status["state"] == "live":
-                host.call("stop", session=status["id"], grace_s=None, why=why or "its task was cancelled")
-        except HoldfastError as e:
-            return e.message
-        return None
+        status = host.call("status", session=used["session"])
+        if status["state"] != "live":
+            return False
+        if used["from_offset"] > 0 and status["created_at"] < used["attempt_began_at"]:
+            raise HoldfastError("conflict", "it was there before the task, which only used it")
+        host.call("stop", session=status["id"], grace_s=None, why=why or "its task was cancelled")
+        return True
 
     # -- policies and backends -----------------------------------------------------------------------------------------
 

@@ -100,7 +100,7 @@ class Work(Briefs):
         """Have a worker do this (`hold worker MODULE:JOBS`); the run's id. Of a `task`, the one that is there."""
         made = self.call(
             "begin_run", job=job, task=task, params=None if params is None else dict(params),
-            items=None if items is None else list(items),
+            items=None if items is None else list(items), **({} if task is None else context()),
         )  # fmt: skip
         return str(made["run"])
 
@@ -113,7 +113,8 @@ class Work(Briefs):
         self, *, task: str | None = None, state: str | None = None, job: str | None = None, limit: int = 100
     ) -> list[Json]:
         """The newest runs first."""
-        found: list[Json] = self.call("run_ls", task=task, state=state, job=job, limit=limit)
+        where = {} if task is None else context()
+        found: list[Json] = self.call("run_ls", task=task, state=state, job=job, limit=limit, **where)
         return found
 
     def status(self, run: str) -> Json:

@@ -121,6 +121,18 @@ def remove(run: str, name: str, epoch: int | None) -> Transaction[Json]:
     return {"removed": bool(gone)}
 
 
+def forget(run: str, name: str) -> Transaction[int]:
+    """The same for a run that is being forgotten; the bytes that are free now."""
+    yield from _guard("for_update")
+    gone = yield Query("DELETE FROM ref WHERE owner = ? AND name = ? RETURNING sha256", (run, name))
+    if not gone:
+        return 0
+    size = yield Query("SELECT size FROM blob WHERE sha256 = ?", (gone[0][0],))
+    yield from _drop_unnamed(gone[0][0])
+    left = yield Query("SELECT 1 FROM blob WHERE sha256 = ?", (gone[0][0],))
+    return 0 if left else int(size[0][0])
+
+
 def find(run: str, name: str) -> Transaction[Json]:
     yield from queries.seen(run)
     rows = yield from _refs("r.owner = ? AND r.name = ?", (run, name))

@@ -1,8 +1,8 @@
 """The brief: what a stranger needs to go on, within a number of tokens. Pure: the same facts, the same bytes.
 
-The goal, the constraints and the next action are always there. The rest is taken in the order of SECTIONS while it fits;
-what does not is counted, with the command that shows it. Both forms, Markdown for a model and JSON for a program, stay
-within the budget by the project's own estimate.
+The goal, the constraints and the next action are always there. The rest is taken in the order of SECTIONS while it
+fits; what does not is counted, with the command that shows it. Both forms, Markdown for a model and JSON for a program,
+stay within the budget by the project's own estimate.
 """
 
 from __future__ import annotations
@@ -40,22 +40,7 @@ class Section(NamedTuple):
     fetch: str  # the command that shows all of them
 
 
-class Cost(NamedTuple):
-    """Tokens of something in each of the two forms."""
-
-    text: int
-    json: int
-
-    def __add__(self, other: object) -> Cost:
-        assert isinstance(other, Cost)
-        return Cost(self.text + other.text, self.json + other.json)
-
-    def __sub__(self, other: Cost) -> Cost:
-        return Cost(self.text - other.text, self.json - other.json)
-
-    @property
-    def enough(self) -> bool:
-        return self.text >= 0 and self.json >= 0
+FORMS = ("markdown", "json")
 
 
 def tokens(text: str) -> int:
@@ -68,21 +53,23 @@ def part(text: str) -> int:
     return tokens(text) - tokens("")
 
 
-def build(facts: Json, max_tokens: int) -> Json:
-    """The brief as a document; its Markdown is under `text`."""
+def build(facts: Json, max_tokens: int, form: str = "markdown") -> Json:
+    """The brief as a document, with its Markdown under `text`; `form` is the one that keeps to the budget."""
     if max_tokens < 1:
         raise invalid(f"a brief has room for at least one token, not {max_tokens}", "--max-tokens 2000")
-    doc = _frame(facts, max_tokens)
-    sections = brief_text.sections(facts)
-    room = Cost(max_tokens, max_tokens) - Cost(tokens(brief_text.frame(doc)), tokens(dumps(_shown(doc))))
-    if not room.enough:
+    if form not in FORMS:
+        raise invalid(f"a brief has one of the forms {', '.join(FORMS)}", f"not {form[:40]!r}")
+    doc, sections = _frame(facts, max_tokens), brief_text.sections(facts)
+    left = max_tokens - tokens(brief_text.frame(doc) if form == "markdown" else dumps(doc))
+    chosen = _choose(sections, left, _lump(doc, sections), form)
+    if chosen is None:
         # Nothing of what must not be dropped is; and nothing else is added to it.
         doc["over_budget"] = True
-        doc["omitted"] = [_omission(s, s.total) for s in sections if s.total]
+        doc["omitted"] = [_lump(doc, sections)] if any(s.total for s in sections) else []
     else:
-        _fill(doc, sections, room)
+        doc["sections"], doc["omitted"] = chosen
     doc["text"] = brief_text.markdown(doc, sections)
-    doc["tokens"] = tokens(doc["text"])
+    doc["tokens"] = tokens(doc["text"] if form == "markdown" else dumps({k: v for k, v in doc.items() if k != "text"}))
     return doc
 
 
@@ -90,16 +77,12 @@ def dumps(doc: Json) -> str:
     return json.dumps(doc)
 
 
-def _shown(doc: Json) -> Json:
-    """The document as a program gets it: without the Markdown."""
-    return {k: v for k, v in doc.items() if k != "text"}
-
-
 def _frame(facts: Json, max_tokens: int) -> Json:
     task, run, project = facts.get("task"), facts.get("run"), facts.get("project")
     return {
         "brief": 1, "of": facts["of"], "project": project["name"] if project else None,
-        "task": task and {k: task[k] for k in ("id", "key", "title", "status", "phase")},
+        "phase": task["phase"] if task else (project or {}).get("phase"),
+        "task": task and {k: brief_text.clean(task[k]) for k in ("id", "key", "title", "status")},
         "run": run["run"] if run else None, "run_state": run["state"] if run else None,
         "goal": brief_text.clean(facts["goal"]) if facts["goal"] else None,
         "constraints": [brief_text.clean(c) for c in facts["constraints"]],
@@ -114,55 +97,61 @@ def _omission(section: Section, count: int) -> Json:
     return {"section": section.name, "count": count, "fetch": section.fetch}
 
 
-def _fill(doc: Json, sections: list[Section], room: Cost) -> None:
-    """Take what fits, section by section. Room for each one's omission is kept until it is known not to be needed."""
-    kept = {s.name: _omission_cost(s) for s in sections if s.total}
-    reserve = sum(kept.values(), Cost(0, 0))
-    lumped = not (room - reserve).enough  # then all omissions share a line
+def _lump(doc: Json, sections: list[Section], shown: int = 0) -> Json:
+    """All omissions in one, where there is no room for a line each."""
+    what = doc["task"]["key"] if doc["task"] else doc["run"]
+    fetch = " ".join(["hold resume", *([what] if what and doc["of"] in ("task", "run") else []), "--max-tokens 16000"])
+    return {"section": "all", "count": sum(s.total for s in sections) - shown, "fetch": fetch}
+
+
+def _choose(
+    sections: list[Section], left: int, lump: Json, form: str
+) -> tuple[dict[str, list[Json]], list[Json]] | None:
+    """What fits, section by section, and what was left out; None where not even that can be said.
+
+    Room for each section's omission is kept until it is known not to be needed.
+    """
+    sections = [s for s in sections if s.total]
+    kept = {s.name: _said(_omission(s, max(s.total, 10**6)), form) for s in sections}
+    left -= part(brief_text.LEFT_OUT) if form == "markdown" and sections else 0
+    lumped = sum(kept.values()) > left
     if lumped:
-        kept = dict.fromkeys(kept, Cost(0, 0))
-        reserve = Cost(_LEFT_OUT_TOKENS, _LEFT_OUT_TOKENS)
-    room -= reserve + Cost(part("\nLeft out:\n"), 0)
-    left_out = []
+        left -= _said(lump, form)
+        kept = dict.fromkeys(kept, 0)
+    if left < 0:
+        return None
+    left -= sum(kept.values())
+    found: dict[str, list[Json]] = {}
+    omitted: list[Json] = []
     for section in sections:
-        if not section.total:
-            continue
-        room += kept[section.name]
-        chosen, room = _take(section, room, kept[section.name])
+        left += kept[section.name]
+        chosen, left = _take(section, left, kept[section.name], form)
         if chosen:
-            doc["sections"][section.name] = chosen
-        missing = section.total - len(chosen)
-        if missing:
-            left_out.append(_omission(section, missing))
-            room -= kept[section.name]
-    if lumped and left_out:
-        count, fetch = sum(o["count"] for o in left_out), doc_fetch(doc)
-        left_out = [{"section": "all", "count": count, "fetch": fetch}]
-    doc["omitted"] = left_out
+            found[section.name] = chosen
+        if len(chosen) < section.total:
+            omitted.append(_omission(section, section.total - len(chosen)))
+            left -= kept[section.name]
+    if lumped and omitted:
+        omitted = [{**lump, "count": sum(o["count"] for o in omitted)}]
+    return found, omitted
 
 
-def _take(section: Section, room: Cost, omission: Cost) -> tuple[list[Json], Cost]:
+def _said(omission: Json, form: str) -> int:
+    return part(brief_text.omission(omission)) if form == "markdown" else part(dumps(omission) + ", ")
+
+
+def _take(section: Section, left: int, omission: int, form: str) -> tuple[list[Json], int]:
+    """The first items that fit, each whole or in short; the rest of the section is left out."""
     chosen: list[Json] = []
-    heading = Cost(part(brief_text.heading(section.title)), part(f'"{section.name}": [], '))
+    heading = part(brief_text.heading(section.title)) if form == "markdown" else part(f'"{section.name}": [], ')
     for n, item in enumerate(section.items):
         last = n == len(section.items) - 1 and section.total == len(section.items)
-        spare = Cost(0, 0) if last else omission
         for data, text in ((item.data, item.text), *([item.short] if item.short else [])):
-            cost = Cost(part(text), part(dumps(data) + ", ")) + (heading if not chosen else Cost(0, 0))
-            if (room - cost - spare).enough:
+            cost = (part(text) if form == "markdown" else part(dumps(data) + ", ")) + (0 if chosen else heading)
+            if cost + (0 if last else omission) <= left:
                 chosen.append({**data, "_text": text})
-                room -= cost
+                left -= cost
                 break
         else:
-            return chosen, room
-    return chosen, room
-
-
-def _omission_cost(section: Section) -> Cost:
-    worst = _omission(section, max(section.total, 10**6))
-    return Cost(part(brief_text.omission(worst)), part(dumps(worst) + ", "))
-
-
-def doc_fetch(doc: Json) -> str:
-    what = doc["task"]["key"] if doc["task"] else doc["run"] or ""
-    return f"hold resume {what} --max-tokens 16000".replace("  ", " ")
+            break
+    return chosen, left

@@ -30,7 +30,7 @@ class BriefCalls:
     async def brief_facts(
         self, *, target: str | None = None, project: str | None = None, cwd: str | None = None, by: str | None = None
     ) -> Json:
-        """What the record knows of a task, a run, or, without a target, of the current project or all that is under way.
+        """What the record knows of a task, a run, or, without a target, of the current project, or all under way.
 
         `focus` is the same of the task or run whose turn it is, where the target is neither.
         """
@@ -122,7 +122,8 @@ class BriefCalls:
             told = {k: about.get(k) for k in ("key", "command", "effect", "session")}
             told = {k: v for k, v in told.items() if isinstance(v, str)}
             text = about.get("text") or about.get("title") or about.get("key") or text_of(entry)
-            entries.append({**told, "text": str(text), "key": told.get("key") or (entry if isinstance(entry, str) else None)})
+            key = told.get("key") or (entry if isinstance(entry, str) else None)
+            entries.append({**told, "text": str(text), "key": key})
         keys = list(dict.fromkeys(e["key"] for e in entries if e["key"]))
         states = await self.store.read(lambda: brief_rows.plan_states(run, keys)) if keys else {}
         for n, entry in enumerate(entries):

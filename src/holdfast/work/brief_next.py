@@ -17,6 +17,9 @@ def decide(facts: Json) -> Json:
     """In this order: what is in doubt, what no longer holds, what waits for a person, what is left to do, what proves
     it. A task or a run that is finished says so."""
     task, run = facts.get("task"), facts.get("run")
+    # What an ended attempt left can no longer be settled; the brief says that it is there.
+    unsettled = {k: [s for s in facts[k] if s.get("run_state", "active") == "active"] for k in ("in_doubt", "open")}
+    facts = {**facts, **unsettled}
     if task is not None and task["status"] not in ("active", "paused"):
         found = _idle_task(facts, task)
         if found is not None:
@@ -101,7 +104,8 @@ def _settle(step: Json, ids: Json) -> Json:
     about = {**ids, "run": run, "step": key}
     settle = ["hold", "step", "settle", run, key]
     if step.get("exec_id"):
-        return action("settle_step", "a command in a session whose end its host recorded", *settle, "--from-exec", **about)
+        why = "a command in a session whose end its host recorded"
+        return action("settle_step", why, *settle, "--from-exec", **about)
     if step["effect"] == "idempotent":
         again = ["hold", "step", "begin", run, key, "--effect", "idempotent"]
         if step.get("args") is not None:
@@ -155,6 +159,7 @@ def _pending(facts: Json, run: Json, ids: Json) -> Json | None:
     left = [entry for entry in facts["plan"] if entry["state"] != "done"]
     if left:
         entry = left[0]
+        entry = {**entry, "n": facts["plan"].index(entry)}
         why = f"next in the plan ({len(facts['plan']) - len(left)} of {len(facts['plan'])} done): {entry['text']}"
         return _do(run, entry, why, ids)
     items = run.get("items") or {}
@@ -164,7 +169,8 @@ def _pending(facts: Json, run: Json, ids: Json) -> Json | None:
         return _do(run, {"key": waiting[0], "item": waiting[0]}, why, ids)
     for step in facts["failed"][:1]:
         words = ("hold", "step", "begin", run["run"], step["key"], "--effect", step["effect"])
-        return action("continue_run", f"the step failed and may run again: {step['error']}", *words, step=step["key"], **ids)
+        why = f"the step failed and may run again: {step['error']}"
+        return action("continue_run", why, *words, step=step["key"], **ids)
     return None
 
 
@@ -177,9 +183,9 @@ def _do(run: Json, entry: Json, why: str, ids: Json) -> Json:
                      entry["command"]]  # fmt: skip
             return action("continue_run", why, *words, step=key, effect=effect, **more, **ids)
         more["run_command"] = entry["command"]
-    if key is None:
-        words = ["hold", "note", run["run"], "TEXT"]
-        return action("continue_run", why, *words, needs=["TEXT"], **more, **ids)
+    if key is None:  # a plan in words: whoever has done that says how far it is
+        words = ["hold", "checkpoint", "save", run["run"], "--set", f"current_step={entry['n'] + 1}"]
+        return action("continue_run", f"{why}; then say so", *words, **more, **ids)
     begin = ["hold", "step", "begin", run["run"], key, "--effect", effect, "--json"]
     then = ["hold", "step", "end", run["run"], key]
     return action("continue_run", why, *begin, step=key, effect=effect, then=then, **more, **ids)

@@ -80,7 +80,8 @@ def _of_run(run: str, facts: Json) -> Transaction[None]:
     """The run's own state, what was noted in it, and the sessions that it used."""
     facts["run"] = yield from runs.status(run)
     noted = yield Query(
-        "SELECT seq, kind, at, by_whom, body FROM log WHERE run = ? AND kind IN (?, ?, ?, ?, ?) ORDER BY seq DESC LIMIT ?",
+        "SELECT seq, kind, at, by_whom, body FROM log WHERE run = ? AND kind IN (?, ?, ?, ?, ?)"
+        " ORDER BY seq DESC LIMIT ?",
         (run, *_NOTED, 4 * BRIEF_LISTED),
     )
     entries = [
@@ -130,20 +131,26 @@ def _run_events(run: str) -> Transaction[list[Json]]:
 
 
 def _steps(facts: Json, where: str, *args: str) -> Transaction[None]:
-    """What is open and what is in doubt, oldest first, with their number; and the latest that failed."""
+    """What is open and what is in doubt, oldest first, with their number; and what failed.
+
+    Also of attempts that have ended: nobody can settle that any more, and whoever does it again must know.
+    """
     names = ", ".join(f"s.{f}" for f in Step._fields)
     of = f" FROM step s JOIN run r ON r.id = s.run JOIN attempt a ON a.id = r.attempt WHERE {where}"
     now = yield from queries.now()
     for state in ("in_doubt", "open"):
         rows = yield Query(
-            f"SELECT {names}{of} AND r.state = 'active' AND {_UNFINISHED} AND s.state = ?"
-            " ORDER BY s.begun_at, s.key LIMIT ?",
+            f"SELECT {names}, r.state{of} AND {_UNFINISHED} AND s.state = ?"
+            " ORDER BY CASE WHEN r.state = 'active' THEN 0 ELSE 1 END, s.begun_at, s.key LIMIT ?",
             (*args, state, BRIEF_LISTED + 1),
         )
-        facts[state] = [steps.report(Step(*row), now) for row in rows[:BRIEF_LISTED]]
+        told = [{**steps.report(Step(*row[:-1]), now), "run_state": row[-1]} for row in rows[:BRIEF_LISTED]]
+        facts[state] = told
         total = len(rows)
         if total > BRIEF_LISTED:
-            counted = yield Query(f"SELECT COUNT(*){of} AND r.state = 'active' AND {_UNFINISHED} AND s.state = ?", (*args, state))
+            counted = yield Query(
+                f"SELECT COUNT(*){of} AND {_UNFINISHED} AND s.state = ?", (*args, state)
+            )
             total = int(counted[0][0])
         facts["totals"][state] = total
     run = facts["run"]
@@ -169,12 +176,13 @@ def of_project(name: str) -> Transaction[Json]:
     """What is under way, blocked and ready; `focus` is the task whose turn it is."""
     project = yield from task_rows.project(name)
     facts = blank("project")
-    facts |= {"observed_at": _time(project.now), "project": {"name": name, "root": project.root}}
+    about = {"name": name, "root": project.root, "phase": project.active_phase}
+    facts |= {"observed_at": _time(project.now), "project": about}
     rows = yield Query("SELECT status, COUNT(*) FROM task WHERE project = ? GROUP BY status", (name,))
     counts = {str(status): int(n) for status, n in rows}
-    facts["counts"] = {"phase " + project.active_phase: 1} if project.active_phase and not counts else counts
+    facts["counts"] = counts
     prefix = name + "/"
-    yield from _steps(facts, "substr(a.task, 1, LENGTH(?)) = ?", prefix, prefix)
+    yield from _steps(facts, "r.state = 'active' AND substr(a.task, 1, LENGTH(?)) = ?", prefix, prefix)
     doubts = {step["run"] for step in facts["in_doubt"]}
     for listed, statuses in (("active", ["active"]), ("blocked", ["blocked", "failed", "paused"])):
         for status in statuses:
@@ -188,9 +196,12 @@ def of_project(name: str) -> Transaction[Json]:
         " AND retry_at <= ?", (name, project.active_phase or "", project.now),
     )  # fmt: skip
     facts["totals"]["ready"] = int(total[0][0])
+    rows = yield Query(
+        "SELECT id, report FROM task WHERE project = ? AND status = 'blocked' ORDER BY n LIMIT ?", (name, BRIEF_LISTED)
+    )
+    reports = {id: values.decode(report) or {} for id, report in rows}
     for task in facts["blocked"]:
-        rows = yield Query("SELECT report FROM task WHERE key = ?", (f"{name}/{task['id']}",))
-        report = values.decode(rows[0][0]) or {}
+        report = reports.get(task["id"], {})
         task["why"] = report.get("question") or report.get("why")
     facts["focus"] = _focus(facts, name)
     return facts
@@ -218,8 +229,9 @@ def of_runs() -> Transaction[Json]:
     now = yield from queries.now()
     facts["observed_at"] = _time(now)
     rows = yield Query(
-        "SELECT r.id, a.task, r.job, a.worker, a.lease_until, r.created_at FROM run r JOIN attempt a ON a.id = r.attempt"
-        " WHERE r.state = 'active' ORDER BY r.created_at DESC, r.id LIMIT ?",
+        "SELECT r.id, a.task, r.job, a.worker, a.lease_until, r.created_at"
+        " FROM run r JOIN attempt a ON a.id = r.attempt WHERE r.state = 'active'"
+        " ORDER BY r.created_at DESC, r.id LIMIT ?",
         (BRIEF_LISTED,),
     )
     yield from _steps(facts, "r.state = ?", "active")

@@ -1,4 +1,4 @@
-"""A brief in words: each fact as an item, the Markdown around them, and text of programs kept from posing as ours. Pure."""
+"""A brief in words: each fact as an item, the Markdown around them, others' text kept from posing as ours. Pure."""
 
 from __future__ import annotations
 
@@ -69,6 +69,9 @@ def command(words: list[str]) -> str:
 # -- the document ------------------------------------------------------------------------------------------------------
 
 
+LEFT_OUT = "\nLeft out:\n"
+
+
 def heading(title: str) -> str:
     return f"\n## {title}\n"
 
@@ -83,15 +86,20 @@ def frame(doc: Json) -> str:
 
 
 def _top(doc: Json) -> str:
-    if doc["task"]:
-        task = doc["task"]
-        title = f"# Task {task['key']}: {line(task['title'])}\n{task['status']}, phase {task['phase']}"
-        title += f", run {doc['run']} ({doc['run_state']})" if doc["run"] else ""
+    task, of_run = doc["task"], f"run {doc['run']} ({doc['run_state']})" if doc["run"] else ""
+    if doc["of"] == "task":
+        title = f"# Task {task['key']}: {line(task['title'])}\n{task['status']}, phase {doc['phase']}"
+        title += f", {of_run}" if of_run else ""
     elif doc["of"] == "run":
         title = f"# Run {doc['run']}\n{doc['run_state']}"
     else:
         title = f"# Project {doc['project']}" if doc["project"] else "# Work"
-        title += "\n" + (", ".join(f"{n} {what}" for what, n in doc["counts"].items()) or "nothing yet")
+        title += "\n" + (", ".join(f"{n} {what}" for what, n in sorted(doc["counts"].items())) or "nothing yet")
+        title += f"; phase {doc['phase']}" if doc["phase"] else ""
+        if task:
+            title += f"\nNext is task {task['key']}: {line(task['title'])} ({task['status']})"
+        elif of_run:
+            title += f"\nNext is {of_run}"
     return f"{title}; observed {doc['observed_at']}\n"
 
 
@@ -125,7 +133,7 @@ def markdown(doc: Json, sections: list[Section]) -> str:
     for name, items in doc["sections"].items():
         text += heading(titles[name]) + "".join(item.pop("_text") for item in items)
     if doc["omitted"] and not doc["over_budget"]:
-        text += "\nLeft out:\n" + "".join(map(omission, doc["omitted"]))
+        text += LEFT_OUT + "".join(map(omission, doc["omitted"]))
     return text + _next(doc["next_action"])
 
 
@@ -187,8 +195,11 @@ def _doubt(step: Json) -> Item:
     text += f", arguments {line(step['args'])}" if step.get("args") not in (None, []) else ""
     text += f"; error: {line(step['error'])}" if step.get("error") else ""
     text += f"; {step['owner']} is to settle it" if step.get("owner") else ""
+    if step.get("run_state", "active") != "active":
+        data["run_state"] = step["run_state"]
+        text += f"; its attempt has ended as {step['run_state']}: look before it is done again"
     short = f"- `{line(step['key'], _SHORT)}` ({step['effect']})\n"
-    return _item(data, text + "\n", short, ("run", "key", "effect"))
+    return _item(data, text + "\n", short, ("run", "key", "effect", "run_state"))
 
 
 def _claim(claim: Json) -> Item:

@@ -1,4 +1,4 @@
-"""The calls about claims: part of `Work`, in a file of their own. The kernel is asked by the client, through its host."""
+"""The calls about claims, and about what may be forgotten: part of `Work`. The kernel is asked by the client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..model.errors import HoldfastError, invalid
 from ..model.limits import CLAIM_BYTES_MAX, CLAIMS_MAX
 from ..model.work import check_word
 from ..store.base import Query, Store, Transaction
-from . import claim_rows, claims, task_rows, values
+from . import claim_rows, claims, retention, task_rows, values
 
 Json = dict[str, Any]
 
@@ -69,6 +69,18 @@ class ClaimCalls:
             told = {"said": result.get("said"), "evidence": result.get("evidence")}
             rows.append((check_word("a claim", result.get("id")), str(result["state"]), _short(told, "the evidence")))
         return await self.store.write(lambda: claim_rows.checked(rows, by or self.by))
+
+    # -- retention ---------------------------------------------------------------------------------------------------
+
+    async def work_prune(self, *, older_than_s: float, by: str | None = None) -> Json:
+        """Forget a batch of ended work of this age; asked again while `more`."""
+        if not 0 <= older_than_s < float("inf"):
+            raise invalid("an age is a number of seconds, from 0 on", "30d")
+        return await self.store.write(lambda: retention.prune(int(older_than_s * 1e6)))
+
+    async def work_usage(self, *, by: str | None = None) -> Json:
+        """How much of everything there is, and the bytes of what can be large."""
+        return await self.store.read(retention.usage)
 
     async def _claimed_task(self, task: str, project: str | None, cwd: str | None) -> str:
         """The task's key; or a name that stands for itself, where a run was begun under it."""

@@ -75,7 +75,8 @@ def ended_words(session: Json) -> str:
     if not exit.get("known", True) or not exit:
         return "how it ended is unknown"
     how = f"signal {exit['signal']}" if exit.get("signal") else f"exit code {exit['code']}"
-    return f"{'reaped, ' if session['state'] == 'reaped' else ''}{how}" + (f" at {exit['at']}" if exit.get("at") else "")
+    reaped = "reaped, " if session["state"] == "reaped" else ""
+    return reaped + how + (f" at {exit['at']}" if exit.get("at") else "")
 
 
 def _of_session(session: Json | None, tail: str | None) -> Json:
@@ -168,9 +169,11 @@ def _pid(claim: Json, now: Json) -> Json:
         return _unknown(f"process {spec['pid']}", "what it is may not be seen by who asks")
     if process["started"] != seen.get("started"):
         what = process["command"] or process["name"]
-        return _result("drifted", f"pid {spec['pid']} was given to another process: {what}", process=process, **evidence)
+        said = f"pid {spec['pid']} was given to another process: {what}"
+        return _result("drifted", said, process=process, **evidence)
     if process["state"] == "zombie":
-        return _result("drifted", f"process {spec['pid']} has ended and waits to be reaped", process=process, **evidence)
+        said = f"process {spec['pid']} has ended and waits to be reaped"
+        return _result("drifted", said, process=process, **evidence)
     return _result("holds", f"process {spec['pid']} is alive ({process['state']})", process=process, **evidence)
 
 
@@ -199,7 +202,8 @@ def _command(claim: Json, now: Json) -> Json:
         return _result("holds", "it succeeded", **evidence)
     tail = ran.get("tail") or None
     if ran["state"] == "timeout":
-        return _result("drifted", f"it did not end within {claim['spec']['timeout_s']:g} s", last_lines=tail, **evidence)
+        said = f"it did not end within {claim['spec']['timeout_s']:g} s"
+        return _result("drifted", said, last_lines=tail, **evidence)
     if ran["state"] == "failed":
         how = f"signal {ran['signal']}" if ran.get("signal") else f"exit code {ran['exit_code']}"
         return _result("drifted", f"it failed with {how}", last_lines=tail, **evidence)

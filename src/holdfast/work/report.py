@@ -8,6 +8,8 @@ from .brief_text import line
 
 Json = dict[str, Any]
 _TITLE = 120  # characters of a title in a list
+_EVENTS = {"add": "added", "start": "started", "done": "done", "fail": "failed attempts", "give_up": "given up",
+           "block": "blocked", "cancel": "cancelled"}  # fmt: skip
 
 
 def empty(report: Json) -> bool:
@@ -20,7 +22,9 @@ def nothing(report: Json) -> str:
 
 
 def heading(report: Json) -> str:
-    what = f"Task {report['task']}" if report["task"] else f"Project {report['project']}" if report["project"] else "Work"
+    what = f"Project {report['project']}" if report["project"] else "Work"
+    if report["task"]:
+        what = f"Task {report['task']}"
     return f"{what}, {report['since']} to {report['until']}"
 
 
@@ -29,13 +33,14 @@ def summary(report: Json) -> list[str]:
     totals = report["totals"]
     events, attempts = totals["events"], dict(totals["attempts"])
     begun = attempts.pop("begun")
-    lines = [f"{totals['tasks']} task{_s(totals['tasks'])}" + _list(events, {"add": "added", "start": "started", "done":
-             "done", "fail": "failed attempts", "give_up": "given up", "block": "blocked", "cancel": "cancelled"})]  # fmt: skip
+    lines = [f"{totals['tasks']} task{_s(totals['tasks'])}" + _list(events, _EVENTS)]
     lines.append(f"{begun} attempt{_s(begun)} begun" + _list(attempts, {k: k for k in attempts}))
     checks = totals["verifications"]
-    lines.append(f"{sum(checks.values())} verification{_s(sum(checks.values()))}" + _list(checks, {k: k for k in checks}))
+    n = sum(checks.values())
+    lines.append(f"{n} verification{_s(n)}" + _list(checks, {k: k for k in checks}))
     steps = totals["steps"]
-    lines.append(f"{sum(steps.values())} step{_s(sum(steps.values()))} ended" + _list(steps, {k: k for k in steps}))
+    n = sum(steps.values())
+    lines.append(f"{n} step{_s(n)} ended" + _list(steps, {k: k for k in steps}))
     if report["runs"]:
         lines.append(f"{len(report['runs'])} run{_s(len(report['runs']))} outside of projects")
     return lines

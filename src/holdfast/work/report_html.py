@@ -1,4 +1,4 @@
-"""A report as one page that needs nothing else: no script, no font, no picture from elsewhere. Everything is escaped. Pure."""
+"""A report as one page that needs nothing else: no script, nothing from elsewhere, everything escaped. Pure."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
   max-width: 62rem; padding: 0 1rem; }
 h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
+th, td { text-align: left; padding: .3rem 1rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: anywhere; }
+th, [class^=s-] { white-space: nowrap; } td:first-child { min-width: 5rem; }
 th { color: var(--dim); font-weight: 500; } .dim { color: var(--dim); }
 .s-done { color: var(--done); } .s-failed, .s-blocked { color: var(--failed); } .s-active { color: var(--open); }
 svg { width: 100%; height: auto; display: block; } svg text { font-size: 12px; fill: var(--ink); }
@@ -111,8 +112,9 @@ def _runs(report: Json) -> str:
 def _picture(report: Json) -> str:
     """A lane for each task or run, a bar for each attempt, a mark for what happened in between."""
     lanes = [(f"{t['task_id']} {t['title']}", t["attempts"], t["events"]) for t in report["tasks"]]
-    lanes += [(str(r["task"] or r["job"] or r["run"]), [{**r, "outcome": None if r["state"] == "active" else r["state"]}], [])
-              for r in report["runs"]]  # fmt: skip
+    for run in report["runs"]:
+        bar = {**run, "outcome": None if run["state"] == "active" else run["state"]}
+        lanes.append((str(run["task"] or run["job"] or run["run"]), [bar], []))
     shown = lanes[:REPORT_LANES]
     first, last = _extent(report, shown)
     height = _TOP + _LANE * len(shown) + 8
@@ -141,7 +143,8 @@ def _lane(n: int, label: str, attempts: list[Json], events: list[Json], first: f
     parts = [f'<text x="0" y="{y + 15}">{_safe(short)}<title>{_safe(label)}</title></text>']
     for attempt in attempts:
         begin, end = x(_seconds(attempt["begun_at"])), x(_seconds(attempt["ended_at"]) if attempt["ended_at"] else last)
-        about = f"{attempt.get('n') or ''} {words.result(attempt)}, {attempt['begun_at']} to {attempt['ended_at'] or 'now'}"
+        about = f"{attempt.get('n') or ''} {words.result(attempt)}, {attempt['begun_at']}"
+        about += f" to {attempt['ended_at'] or 'now'}"
         kind = _CLASS.get(attempt["outcome"], "cancelled")
         parts.append(f'<rect class="{kind}" x="{begin:.1f}" y="{y + 4}" width="{max(2.0, end - begin):.1f}" height="14"'
                      f' rx="2"><title>{_safe(about.strip())}</title></rect>')  # fmt: skip

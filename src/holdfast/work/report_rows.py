@@ -1,4 +1,4 @@
-"""What the store knows of a time span: tasks that something happened to, attempts, verifications, steps, and by whom."""
+"""What the store knows of a time span: what happened to which tasks, attempts, verifications, steps, and by whom."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gather(span: Span) -> Transaction[Json]:
     touched, total = yield from _touched(of)
     tasks = []
     for key in touched:
-        tasks.append((yield from _task(key, of)))
+        tasks.append((yield from _task(key, of)))  # noqa: PERF401 - a generator cannot be driven inside one
     runs = [] if span.task or span.project else (yield from _runs(of))
     attempts = yield from _attempts(of)
     return {

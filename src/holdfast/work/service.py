@@ -121,9 +121,10 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ClaimCalls, BriefCalls):
 
     async def run_ls(
         self, *, task: str | None = None, state: str | None = None, job: str | None = None, limit: int = 100,
-        by: str | None = None,
+        project: str | None = None, cwd: str | None = None, by: str | None = None,
     ) -> list[Json]:  # fmt: skip
         most = max(1, min(int(limit), _LISTED_MAX))
+        task = task and (await self._managed(task, project, cwd) or task)
         return await self.store.read(lambda: runs.listing(task, state, most, job))
 
     async def run_session(

@@ -15,7 +15,7 @@ from ..model.errors import invalid
 from ..model.limits import RUN_LEASE_S, TASKS_LISTED_MAX, WHY_MAX
 from ..model.work import check_word
 from ..store.base import Store
-from . import leases, policy_rows, runs, task_changes, task_rows, task_runs, task_views, tasks, values
+from . import leases, policy_rows, runs, task_changes, task_checks, task_rows, task_runs, task_views, tasks, values
 from .task_rows import Asked
 
 Json = dict[str, Any]
@@ -84,8 +84,9 @@ class TaskCalls:
         """A new version of the contract, other dependencies, another phase; what is not given stays."""
         key = await self._task(task, project, cwd)
         given: Any = {} if contract is None else contract
-        if isinstance(given, dict) and "verification" in given:
-            body, _ = contracts.check({**given, "title": title or given.get("title") or "task"})
+        before = (await self.store.read(lambda: task_views.contract(key, None)))["contract"]
+        body, _ = contracts.check(given, title=title, before=before)
+        if body["verification"] != before["verification"]:
             await self._possible(words.split(key)[0] or "", body)
         asked, needs = self._asked(by, request, why), None if after is None else _names(after)
         return await self.store.write(lambda: task_changes.edit(key, given, title, needs, phase, asked))
@@ -157,7 +158,7 @@ class TaskCalls:
     ) -> Json:  # fmt: skip
         """What the verification said, kept with the attempt."""
         key, asked = await self._task(task, project, cwd), self._asked(by, request, None)
-        found = tasks.check_results(results)
+        found = task_checks.check_results(results)
         return await self.store.write(lambda: tasks.verified(key, run, epoch, found, asked))
 
     async def task_done(
@@ -167,7 +168,7 @@ class TaskCalls:
     ) -> Json:  # fmt: skip
         """Accepted, only where the verification of the contract in force passed: as given here, or as recorded."""
         key, asked = await self._task(task, project, cwd), self._asked(by, request, why)
-        found = None if results is None else tasks.check_results(results)
+        found = None if results is None else task_checks.check_results(results)
         text = values.encode(outcome, "the outcome")
         return await self.store.write(lambda: tasks.done(key, run, epoch, found, text, asked))
 

@@ -209,6 +209,8 @@ def fail(
     at = yield from turn(key, asked)
     if at.again:
         return (yield from standing(at.task))
+    if epoch is not None or run is not None:
+        may_write(at, run, epoch, asked)
     words.after("fail", at.task.status, at.task.id)
     may_write(at, run, epoch, asked)
     made = policies.check_classification(
@@ -247,9 +249,9 @@ def block(key: str, epoch: int | None, classification: object, question: str | N
     at = yield from turn(key, asked)
     if at.again:
         return (yield from standing(at.task))
-    status = words.after("block", at.task.status, at.task.id)
     if epoch is not None:
         may_write(at, None, epoch, asked)
+    status = words.after("block", at.task.status, at.task.id)
     made = policies.check_classification(
         classification, detail=asked.why or question or "", earlier=max(0, at.task.attempts - at.task.spent - 1)
     )

@@ -171,12 +171,10 @@ def depends_on(key: str) -> Transaction[list[tuple[str, str]]]:
     return [(str(i), str(s)) for i, s in rows]
 
 
-def dependents(key: str, change: int) -> Transaction[None]:
-    """Those that need this task wait for one less (done) or one more (no longer done)."""
-    yield Query(
-        "UPDATE task SET waiting = waiting + ? WHERE key IN (SELECT task FROM dependency WHERE needs = ?)",
-        (change, key),
-    )
+def release_dependents(key: str) -> Transaction[None]:
+    """Those that need this task, which is done, wait for one less."""
+    needing = "(SELECT task FROM dependency WHERE needs = ?)"
+    yield Query(f"UPDATE task SET waiting = waiting - 1 WHERE key IN {needing}", (key,))
 
 
 def contract(key: str, version: int) -> Transaction[Json]:

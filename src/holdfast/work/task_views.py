@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from ..model import contracts, policies
 from ..model import tasks as words
 from ..model.errors import not_found
 from ..model.limits import ATTEMPTS_SHOWN_MAX
-from ..model.times import rfc3339
+from ..model.times import rfc3339_us
 from ..store.base import Query, Transaction
 from . import task_rows, values
 from .task_rows import Project, Task
@@ -18,8 +19,16 @@ _EVENTS_SHOWN = 50  # of a task's history, the latest; all of it is in the repor
 _CLASSIFIED = ("failure_type", "failure_detail", "suggested_focus", "convergence")
 
 
+# As words.shown and words.ready say it, for lists of thousands. Arguments: the active phase; now, the active phase.
+_SHOWN = "CASE WHEN status = 'pending' AND waiting = 0 AND phase = ? THEN 'ready' ELSE status END"
+_READY = (
+    "CASE WHEN (status = 'pending' OR (status = 'failed' AND retry_at <= ?)) AND waiting = 0 AND phase = ?"
+    " THEN 1 ELSE 0 END"
+)
+
+
 def _time(micros: int | None) -> str | None:
-    return rfc3339(micros / 1e6) if micros else None
+    return rfc3339_us(micros) if micros else None
 
 
 # -- projects ----------------------------------------------------------------------------------------------------------
@@ -28,17 +37,17 @@ def _time(micros: int | None) -> str | None:
 def state(name: str) -> Transaction[Json]:
     """Where a project stands."""
     project = yield from task_rows.project(name)
+    active, now = project.active_phase, project.now
     rows = yield Query(
-        "SELECT id, status, backend, title, phase, waiting, retry_at FROM task WHERE project = ? ORDER BY n", (name,)
+        f"SELECT id, {_SHOWN}, backend, title, phase FROM task WHERE project = ? ORDER BY n", (active or "", name)
     )
-    phases, active, now = values.decode(project.phases), project.active_phase, project.now
+    phases = values.decode(project.phases)
     completed, remaining = words.sort_phases(phases, active)
-    listed, counts = [], dict.fromkeys(words.SHOWN, 0)
-    for id, status, backend, title, phase, waiting, retry_at in rows:
-        ready = words.ready(status, waiting=waiting, phase=phase, active=active, retry_at=retry_at, now=now)
-        shown = words.shown(status, ready)
-        counts[shown] += 1
-        listed.append({"task_id": id, "status": shown, "backend": backend, "title": title, "phase": phase})
+    counts = {**dict.fromkeys(words.SHOWN, 0), **Counter([row[1] for row in rows])}
+    listed = [
+        {"task_id": id, "status": status, "backend": backend, "title": title, "phase": phase}
+        for id, status, backend, title, phase in rows
+    ]
     return {
         "project_name": name, "active_phase": active, "tasks": listed, "completed_phases": completed,
         "remaining_phases": remaining, "phases": phases, "root": project.root, "counts": counts,
@@ -47,7 +56,7 @@ def state(name: str) -> Transaction[Json]:
 
 
 def projects() -> Transaction[list[Json]]:
-    rows = yield Query("SELECT name, root, phases, active_phase, tasks, created_at FROM project ORDER BY name")
+    rows = yield Query("SELECT name, root, phases, active_phase, tasks, created_at FROM project")
     left = yield Query(
         "SELECT project, COUNT(*) FROM task WHERE status NOT IN ('done', 'cancelled') GROUP BY project"
     )
@@ -55,7 +64,7 @@ def projects() -> Transaction[list[Json]]:
     return [
         {"project_name": name, "root": root, "phases": values.decode(phases), "active_phase": active,
          "tasks": count, "unfinished": unfinished.get(name, 0), "created_at": _time(at)}
-        for name, root, phases, active, count, at in rows
+        for name, root, phases, active, count, at in sorted(rows)  # here: databases disagree about the order of text
     ]  # fmt: skip
 
 
@@ -84,21 +93,24 @@ def listing(
         where += " AND t.phase = ?"
         args.append(phase)
     rows = yield Query(
-        f"SELECT {task_rows.TASK}, a.worker, a.lease_until FROM task t LEFT JOIN attempt a ON a.id = t.attempt"
-        f" WHERE {where} ORDER BY t.n LIMIT ?",
-        (*args, limit),
+        f"SELECT t.id, t.title, {_SHOWN}, t.phase, {_READY}, t.backend, t.waiting, t.attempts, t.run, t.taken_by,"
+        " t.changed_at, a.worker, a.lease_until FROM task t LEFT JOIN attempt a"
+        f" ON a.id = t.attempt AND t.status = 'active' WHERE {where} ORDER BY t.n LIMIT ?",
+        (project.active_phase or "", project.now, project.active_phase or "", *args, limit),
     )
-    return [_line(Task(*row[:-2]), project, row[-2], row[-1]) for row in rows]
+    return [_line(project, *row) for row in rows]
 
 
-def _line(task: Task, project: Project, worker: str | None, until: int | None) -> Json:
-    ready = task_rows.ready(task, project)
-    leased = task.status == "active" and bool(until) and (until or 0) > project.now
+def _line(
+    project: Project, id: str, title: str, status: str, phase: str, ready: int, backend: str | None, waiting: int,
+    attempts: int, run: str | None, taken_by: str | None, changed_at: int, worker: str | None, until: int | None,
+) -> Json:  # fmt: skip
+    leased = until is not None and until > project.now
     return {
-        "task_id": task.id, "project": task.project, "title": task.title, "status": words.shown(task.status, ready),
-        "phase": task.phase, "ready": ready, "backend": task.backend, "waiting": task.waiting,
-        "attempt_count": task.attempts, "run_id": task.run, "worker": worker if leased else task.taken_by,
-        "lease_until": _time(until) if leased else None, "changed_at": _time(task.changed_at),
+        "task_id": id, "project": project.name, "title": title, "status": status, "phase": phase,
+        "ready": bool(ready), "backend": backend, "waiting": waiting, "attempt_count": attempts, "run_id": run,
+        "worker": worker if leased else taken_by, "lease_until": _time(until) if leased else None,
+        "changed_at": _time(changed_at),
     }  # fmt: skip
 
 
@@ -110,7 +122,12 @@ def show(key: str) -> Transaction[Json]:
     needs = yield from task_rows.depends_on(key)
     attempts = yield from _attempts(task)
     held = yield Query("SELECT worker, lease_until, epoch FROM attempt WHERE id = ?", (task.attempt,))
-    line = _line(task, project, *(held[0][:2] if held else (None, None)))
+    ready = task_rows.ready(task, project)
+    worker, until = held[0][:2] if held and task.status == "active" else (None, None)
+    line = _line(
+        project, task.id, task.title, words.shown(task.status, ready), task.phase, ready, task.backend, task.waiting,
+        task.attempts, task.run, task.taken_by, task.changed_at, worker, until,
+    )  # fmt: skip
     policy_version = attempts[-1]["policy_version"] if attempts else project.policy
     policy = yield from task_rows.policy(task.project, policy_version or 0)
     versions = yield Query(

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 from ..model import contracts, policies
 from ..model import tasks as words
-from ..model.errors import HoldfastError, invalid, not_found
+from ..model.errors import HoldfastError, not_found
 from ..model.times import rfc3339
 from ..model.work import Fenced
 from ..store import queries
 from ..store.base import Held, Query, Transaction
 from . import leases, runs, steps, task_rows, values
+from .task_checks import accept, judged
 from .task_rows import Asked, Project, Task
 
 Json = dict[str, Any]
@@ -53,13 +54,28 @@ def start(key: str, wanted: runs.Wanted, backend: str | None, take: bool, asked:
     """Begin the next attempt, or go on with the one that is open; leased where a worker is named."""
     at = yield from turn(key, asked)
     if at.again:
-        return (yield from started(at.task, resumed=True))
+        return (yield from _given_before(at.task, asked))
+    if not wanted.again and at.held is not None and not at.open and (yield from _outcome(at)) == "done":
+        return (yield from runs.begin(wanted._replace(task=key)))  # `begin_run` of what is done: the run that did it
     status = words.after("start", at.task.status, at.task.id)
     if at.task.status == "active":
         not_taken(at, wanted.worker, take, asked)
     elif not at.open:
         yield from task_rows.in_the_way(at.task, at.project)
     return (yield from begin(at, wanted, backend, status, asked))
+
+
+def _outcome(at: Turn) -> Transaction[str | None]:
+    rows = yield Query("SELECT outcome FROM attempt WHERE id = ?", (at.task.attempt,))
+    return rows[0][0] if rows else None
+
+
+def _given_before(task: Task, asked: Asked) -> Transaction[Json]:
+    """The answer was lost, and is given again; unless the lease that it gave has gone to somebody else since."""
+    rows = yield Query("SELECT request, worker FROM attempt WHERE id = ?", (task.attempt,))
+    if not rows or rows[0][0] != asked.request:
+        raise HoldfastError("busy", f"task {task.id} has gone to {rows[0][1] if rows else 'nobody'} since", "ask anew")
+    return (yield from started(task, resumed=True))
 
 
 def begin(at: Turn, wanted: runs.Wanted, backend: str | None, status: str, asked: Asked) -> Transaction[Json]:
@@ -126,12 +142,12 @@ def next_task(
     at = yield from task_rows.locked(project)
     before = yield Query("SELECT task FROM task_event WHERE request = ?", (asked.request,))
     if before:
-        return (yield from started((yield from task_rows.task(before[0][0])), resumed=True))
+        return (yield from _given_before((yield from task_rows.task(before[0][0])), asked))
     left = yield Query(
         "SELECT t.key FROM task t JOIN attempt a ON a.id = t.attempt WHERE t.project = ? AND t.status = 'active'"
         " AND a.ended_at IS NULL AND a.worker IS NOT NULL AND a.worker NOT LIKE 'hand:%' AND t.taken_by IS NULL"
-        " AND (a.lease_until <= ? OR a.worker = ?) ORDER BY t.n LIMIT ?",
-        (project, at.now, wanted.worker, _TRIED_MAX),
+        " AND a.lease_until <= ? ORDER BY t.n LIMIT ?",
+        (project, at.now, _TRIED_MAX),
     )
     ready = yield Query(
         "SELECT key FROM task WHERE project = ? AND phase = ? AND waiting = 0 AND status IN ('pending', 'failed')"
@@ -140,13 +156,21 @@ def next_task(
     )
     for (key,) in [*left, *ready]:
         now = yield from turn(key, asked)
-        if backends is not None and now.task.backend is not None and now.task.backend not in backends:
+        if backends is not None and not (yield from _can_do(now, backends)):
             continue
-        if now.held is not None and steps.alive(now.held) and now.held.worker != wanted.worker:
+        if now.held is not None and steps.alive(now.held):
             continue  # renewed in this moment
         status = words.after("start", now.task.status, now.task.id)
         return (yield from begin(now, wanted, None, status, asked))
     return (yield from _nothing(at))
+
+
+def _can_do(at: Turn, backends: list[str]) -> Transaction[bool]:
+    """Whether one of these backends may do a task; where neither contract nor policy name any, all may."""
+    contract = yield from task_rows.contract(at.task.key, at.task.contract)
+    policy = yield from task_rows.policy(at.task.project, at.project.policy)
+    order = policies.backends(contract, policy, at.task.phase, at.task.id)
+    return not order or not set(order).isdisjoint(backends)
 
 
 _TRIED_MAX = 32  # candidates of one look; what other backends are to do is skipped
@@ -202,11 +226,7 @@ def verified(key: str, run: str | None, epoch: int | None, results: list[Json], 
 
 def _record(at: Turn, results: list[Json]) -> Transaction[Json]:
     checks = yield from checks_of(at)
-    told = [r["command"] for r in results] == [c["command"] for c in checks]
-    record = {
-        "contract_version": at.task.contract, "at": rfc3339(at.now / 1e6), "results": results,
-        "passed": told and all(r["state"] == "passed" for r in results),
-    }  # fmt: skip
+    record = judged(at.task.contract, results, checks) | {"at": rfc3339(at.now / 1e6)}
     text = values.encode(record, "the verification")
     yield Query("UPDATE attempt SET verification = ? WHERE id = ?", (text, at.task.attempt))
     return record
@@ -230,12 +250,15 @@ def may_finish(key: str, run: str | None, epoch: int | None, asked: Asked) -> Tr
     contract = yield from task_rows.contract(key, at.task.contract)
     return {
         "task_id": at.task.id, "project": at.task.project, "status": at.task.status, "root": at.project.root,
-        "run_id": at.task.run, "attempt": at.task.attempt if at.open else None, "contract": contract,
+        "run_id": at.task.run, "contract": contract,
+        "attempt": at.task.attempt if at.open or at.task.status == "active" else None,
         "contract_version": at.task.contract, "checks": (yield from checks_of(at)),
     }  # fmt: skip
 
 
 def _finishable(at: Turn, run: str | None, epoch: int | None, asked: Asked) -> Transaction[None]:
+    if epoch is not None or run is not None:
+        may_write(at, run, epoch, asked)  # a worker is told that it is fenced, whatever became of the task
     words.after("done", at.task.status, at.task.id)
     may_write(at, run, epoch, asked)
     yield from task_rows.in_the_way(at.task, at.project)
@@ -261,10 +284,10 @@ def done(
     yield from _finishable(at, run, epoch, asked)
     checks = yield from checks_of(at)
     if checks and results is not None:
-        _passed(at, (yield from _judge(at, results, checks)))
+        accept(at.task.id, at.task.contract, judged(at.task.contract, results, checks))
     elif checks:
         kept = yield Query("SELECT verification FROM attempt WHERE id = ?", (at.task.attempt,))
-        _passed(at, values.decode(kept[0][0]) if kept else None)
+        accept(at.task.id, at.task.contract, values.decode(kept[0][0]) if kept else None)
     if not at.open and at.task.status != "active":  # done without a start: it still has an attempt, as evidence
         wanted = runs.Wanted(asked.request, key, None, None, None, None, 0, True, None, asked.by, why=asked.why)
         yield from begin(at, wanted, None, "active", asked._replace(request=asked.request + ":start"))
@@ -274,45 +297,11 @@ def done(
     if at.open:
         yield from end_attempt(at, "done", outcome, asked)
     yield from task_rows.write(key, at.now, status="done", taken_by=None, report=None, ended_at=at.now)
-    yield from task_rows.dependents(key, -1)
+    yield from task_rows.release_dependents(key)
     active = yield from task_rows.advance(at.project)
     body = {"phase_completed": at.task.phase} if active != at.project.active_phase else None
     yield from task_rows.note(key, "done", "done", asked, at.now, run=at.task.run, body=body)
     return (yield from standing((yield from task_rows.task(key))))
-
-
-def _judge(at: Turn, results: list[Json], checks: list[Json]) -> Transaction[Json]:
-    yield from ()
-    told = [r["command"] for r in results] == [c["command"] for c in checks]
-    passed = told and all(r["state"] == "passed" for r in results)
-    return {"contract_version": at.task.contract, "passed": passed, "results": results}
-
-
-def _passed(at: Turn, record: Json | None) -> None:
-    """Refuse what was not verified, or not as the contract in force wants it."""
-    id = at.task.id
-    if record is None:
-        raise HoldfastError("failed", f"task {id} was not verified", f"hold task done {id} runs its verification")
-    if record["contract_version"] != at.task.contract:
-        raise HoldfastError(
-            "failed", f"task {id} was verified by contract version {record['contract_version']}, and {at.task.contract}"
-            " is in force", f"hold task done {id} verifies it again",
-        )  # fmt: skip
-    if not record["passed"]:
-        bad = next((r for r in record["results"] if r["state"] != "passed"), None)
-        what = "other commands ran than the contract has" if bad is None else failed_line(bad)
-        raise HoldfastError("failed", f"task {id} is not done: {what}", look_at(bad, id))
-
-
-def failed_line(result: Json) -> str:
-    command = result["command"] if isinstance(result["command"], str) else " ".join(result["command"])
-    odd = {"timeout": "took too long", "unknown": "ended unseen"}.get(result["state"])
-    return f"{command[:200]!r} {odd or 'failed with exit code ' + str(result['exit_code'])}"
-
-
-def look_at(result: Json | None, id: str) -> str:
-    session = (result or {}).get("session")
-    return f"hold logs {session}" if session else f"hold task show {id}"
 
 
 def end_attempt(
@@ -340,7 +329,7 @@ def end_attempt(
 
 def fence(held: Held) -> Transaction[None]:
     """Take the lease from whoever has it, and give it to nobody: later writes under the old epoch are refused."""
-    yield Query("UPDATE attempt SET epoch = epoch + 1, lease_until = 0, worker = NULL WHERE id = ?", (held.attempt,))
+    yield Query("UPDATE attempt SET epoch = epoch + 1, lease_until = 0 WHERE id = ?", (held.attempt,))
 
 
 # -- what others are told ----------------------------------------------------------------------------------------------
@@ -366,15 +355,3 @@ def known_backends(names: list[str]) -> Transaction[None]:
             raise not_found(
                 f"there is no backend {name[:64]!r}", f"hold backend ls, or hold backend add {name[:64]} -- CMD ARG…"
             )
-
-
-def check_results(results: object) -> list[Json]:
-    """What a verification reported, as far as a decision rests on it."""
-    if not isinstance(results, list) or not all(isinstance(r, dict) and "command" in r for r in results):
-        raise invalid("results are a list of {command, exit_code, state, …}", "client/verification makes them")
-    for result in results:
-        if result.get("state") not in words.CHECK_STATES:
-            raise invalid(f"a result's state is one of {', '.join(words.CHECK_STATES)}", f"not {result.get('state')!r}")
-        if result["state"] == "passed" and result.get("exit_code") != 0:
-            raise invalid("a command passed if its exit code was seen to be 0", f"not {result.get('exit_code')!r}")
-    return results

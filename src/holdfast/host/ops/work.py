@@ -33,6 +33,8 @@ class WorkOps:
         args = request.get("args")
         if not isinstance(args, dict):
             raise invalid("a work call needs its arguments", 'send {"call": NAME, "args": {…}}')
+        if request.get("call") == "work_prune":
+            caller.require("stop", None)  # it is evidence: not for somebody with a few sessions to forget
         work = await self._open(request.get("store"))
         # Who acts is what the host knows, not what the caller says.
         return await work.call(str(request.get("call")), **{**args, "by": caller.name})
