@@ -54,7 +54,7 @@ def begin() -> list[Call]:
     server = f"exec {shlex.quote(sys.executable)} -m http.server {port} --bind 127.0.0.1 --directory site"
     return [
         ("run", {"name": named("desk"), "cwd": str(FOLDER), "command": "exec bash --norc", "why": "a place to work"}),
-        ("run", {"name": named("page"), "cwd": str(FOLDER), "command": server, "why": "it shows the page while it grows"}),
+        ("run", {"name": named("page"), "cwd": str(FOLDER), "command": server, "why": "it shows the page"}),
         ("wait", {"session": named("page"), "for": f"port={port}"}),
         ("claim", {"do": "add", "task": TASK, "port": port, "session": named("page")}),
     ]
@@ -112,8 +112,8 @@ def say(words: str) -> None:
 
 
 def hold(*words: str) -> str:
-    return subprocess.run([sys.executable, "-m", "holdfast.cli.main", *words], check=True, capture_output=True, text=True,
-                          cwd=FOLDER).stdout  # fmt: skip
+    command = [sys.executable, "-m", "holdfast.cli.main", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=FOLDER).stdout
 
 
 def until(condition: Callable[[], object], seconds: float = 60) -> None:

@@ -3,7 +3,8 @@
     pip install 'holdfast[mcp]' langgraph
     python docs/examples/agent_langgraph.py
 
-`follow` is the model: for a real one, bind the tools to it and tell it to begin with resume and do what next_action says.
+`follow` is the model: for a real one, bind the tools to it and tell it to begin with `resume` and do what `next_action`
+says.
 """
 
 from __future__ import annotations

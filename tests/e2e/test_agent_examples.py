@@ -27,7 +27,8 @@ def test_an_agent_loses_its_process_its_memory_and_its_connection_and_finishes(
     assert "its connection broke" in done.stdout
     (run,) = hold("work", "ls", "--json").json
     steps = hold.host.work.call("step_ls", run=run["run"])
-    assert [(s["state"], s["tries"]) for s in steps] == [("done", 1)] * 4, "each step was begun once and done once"
+    assert [s["tries"] for s in steps] == [1] * 4, "each was begun once"
+    assert {s["state"] for s in steps} <= {"done", "settled"}, "settled: from the record of its session"
     assert all(s.state != "live" for s in hold.host.sessions()), "what the story started is over"
 
 

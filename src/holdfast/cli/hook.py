@@ -88,13 +88,27 @@ def _wait(args: argparse.Namespace, event: Json) -> float:
 def _handled(event: Json, args: argparse.Namespace) -> Json | None:
     handle = _HANDLERS.get(event["hook_event_name"])
     host = Host()
-    if handle is None or not os.path.exists(host.home.ledger if not os.environ.get("HOLDFAST_ISOLATED") else "/"):
-        return None  # no host was ever started in this home: nobody would look
+    used = os.environ.get("HOLDFAST_ISOLATED") or os.path.exists(host.home.ledger)
+    if handle is None or not used or _nothing_to_do(event, host.home.path):
+        return None  # also where no host was ever started in this home: nobody would look
     try:
         return handle(_as_agent(host, args.name), event, args)
     except HoldfastError as e:
         output.note(f"hold: {e.line()}")  # no host, no room, no right: Claude Code goes on by itself
         return None
+
+
+def _nothing_to_do(event: Json, home: str) -> bool:
+    """Known without asking the host: these events come with each prompt and each turn."""
+    name = event["hook_event_name"]
+    if name in ("PermissionRequest", "PreToolUse"):
+        return not claude.asks(event)
+    if name == "Notification":
+        return claude.notification(event) is None
+    works = os.environ.get("HOLDFAST_RUN") or os.environ.get("HOLDFAST_TASK")
+    if name in ("Stop", "PreCompact"):
+        return not works
+    return name in ("UserPromptSubmit", "SessionEnd") and not works and not Kept(home, claude.tag(event)).asks()
 
 
 def _as_agent(host: Host, name: str) -> Host:
@@ -133,11 +147,10 @@ def _held(host: Host, one: claude.Asking, wait: float, why: str) -> Json:
 
 
 def _notify(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
-    text = claude.notification(event)
     mine = [i for i in host.call("inbox")["items"] if i["detail"].get("why") == claude.tag(event)]
-    if text is None or mine:
-        return None  # news, or what it tells of is in the inbox already
-    item = host.ask_raw(text, session=None, options=(), why=claude.tag(event))
+    if mine:
+        return None  # what it tells of is in the inbox already
+    item = host.ask_raw(claude.notification(event) or "", session=None, options=(), why=claude.tag(event))
     kept = Kept(host.home.path, claude.tag(event))
     kept.keep([*kept.asks(), item["id"]])
     return None

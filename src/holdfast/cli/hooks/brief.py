@@ -26,7 +26,7 @@ def run_of(host: Host) -> str | None:
 
 def of(host: Host) -> str:
     """The brief of the run or task that this process works on, else of the current project; empty without work."""
-    target = os.environ.get("HOLDFAST_TASK") or os.environ.get("HOLDFAST_RUN") or None  # a task's brief is the wider one
+    target = os.environ.get("HOLDFAST_TASK") or os.environ.get("HOLDFAST_RUN") or None  # a task says more
     try:
         told = host.work.resume(target, max_tokens=TOKENS_MAX)
     except HoldfastError:

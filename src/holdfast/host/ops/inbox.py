@@ -35,11 +35,11 @@ class Asking(Acting):
     async def op_ask(self, request: Json, caller: Caller) -> Json:
         text, options = asks.check_question(request.get("text"), request.get("options"))
         session = await self._find(request, caller) if request.get("session") else None
-        ask = request.get("ask")
+        ask, held_s = request.get("ask"), number(request.get("held"), "a length of time")
         if ask is not None and not (isinstance(ask, str) and _ID.fullmatch(ask)):
             raise invalid(f"{str(ask)[:40]!r} is not an ask id", "leave it out and one is made")
         if ask is not None and (known := await self._known(ask, caller)) is not None:
-            return self._item(await self._held(known, request))  # sent again because the reply was lost
+            return self._item(await self._held(known, held_s))  # sent again because the reply was lost
         detail = {"why": why} if (why := why_of(request)) else {}
         kind = request.get("kind") or "question"
         if kind not in asks.ASKED:
@@ -51,11 +51,10 @@ class Asking(Acting):
             detail=detail, ask=ask,
         )  # fmt: skip
         await self.journal.written()
-        return self._item(await self._held(item, request))
+        return self._item(await self._held(item, held_s))
 
-    async def _held(self, item: Json, request: Json) -> Json:
+    async def _held(self, item: Json, held_s: float | None) -> Json:
         """With `held` the item is there as long as its asker waits for it, and so many seconds at most."""
-        held_s = number(request.get("held"), "a length of time")
         if held_s is None:
             return item
         try:
