@@ -49,6 +49,15 @@ _CHUNK_MAX = 512 << 10  # joined reads per wake: half a frame
 class Keeper:
     """Everything one session is, in one process."""
 
+    # Slots: a dictionary of so many names would count references to each of them, on pages that keepers share.
+    __slots__ = (
+        "_sources", "_sync_due", "_sync_write", "_syncing", "_wake_write", "_write_blocked", "blame",
+        "channels", "controls", "done", "ended", "epoch_ceiling", "exit", "folder", "hello_due", "input",
+        "input_at", "leaves", "listener", "log", "lost_holds", "main", "manifest", "midline", "next_key",
+        "output_at", "poll", "program", "query", "query_at", "reader", "record", "roles_folder", "seqs",
+        "session", "size", "stopping", "sync_read", "tail", "typed", "until_due", "wake_read",
+    )  # fmt: skip
+
     def __init__(self, folder: SessionFolder, manifest: Json, program: Program, listener: socket.socket) -> None:
         self.folder, self.manifest, self.program = folder, manifest, program
         self.leaves: list[str] = manifest.get("cgroup", [])
@@ -99,9 +108,14 @@ class Keeper:
 
     # -- the loop ------------------------------------------------------------------------------------------
 
-    def run(self) -> None:
+    def begin(self) -> float | None:
+        """Hear of deaths from now on; how long nothing is due."""
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         self._reap()  # the program may have ended before anybody listened
+        return self._timeout()
+
+    def run(self) -> None:
+        self.begin()
         while not self.done:
             self.turn(self._timeout())
         finish(self)
@@ -419,6 +433,7 @@ class Keeper:
         for channel in list(self.channels.values()):
             self.drop(channel)
         self.log.close()
+        self.record.spool.close()
         self.listener.close()
         self.poll.close()
         for fd in (self.sync_read, self._sync_write, self.wake_read, self._wake_write):
