@@ -82,7 +82,7 @@ class Keeper:
         self.lost_holds: tuple[str, ...] = ()  # the newest commands that lost the controls
         self.blame: str | None = None  # the operator whose signal or stop came last
         self.stopping: Stopping | None = None
-        self.main = wrapped.Main(program.pid, isolated=bool(manifest.get("wrap")))
+        self.main = wrapped.Main(program.pid, isolated=bool(manifest.get("wrap")), now=time.monotonic())
         self.input_at = self.output_at = time.time()
         self.typed = 0  # inputs of operators so far
         self.midline = False  # the last of them did not end a line: somebody may be in the middle of one
@@ -127,7 +127,7 @@ class Keeper:
 
     def _timeout(self) -> float | None:
         stopping = self.stopping.due if self.stopping else 0.0
-        own = (self._sync_due, stopping, self.until_due, self.hello_due)
+        own = (self._sync_due, stopping, self.until_due, self.hello_due, self.main.due)
         due = [t for t in (*own, self.controls.due(), self.record.due()) if t]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
@@ -162,6 +162,8 @@ class Keeper:
         if 0 < self.record.due() <= now:
             self.record.lapse(now)
             holding.announce(self)
+        if 0 < self.main.due <= now:
+            self.main.look(now)
         if 0 < self.hello_due <= now:
             end_silent(self, now)
         if 0 < self.until_due <= now:
@@ -414,7 +416,7 @@ class Keeper:
             self.done = True
 
     def _main_ended(self, status: int) -> None:
-        code = os.waitstatus_to_exitcode(status)
+        code = self.main.ending(os.waitstatus_to_exitcode(status))
         self.drain()
         self.exit = {
             "code": code if code >= 0 else None,
