@@ -2,10 +2,10 @@
 
     keeper ── bwrap ── bwrap, pid 1 inside ── the program, pid 2 inside ── …
 
-The outer one ends with the program's exit code as soon as the program does, and counts a signal as a shell would (128 and
-its number); the inner one stays until its namespace is empty. So the kernel itself is asked how the program ended, through
-a descriptor that was opened while it ran; where that came too late, or the kernel cannot tell, the code is all there is.
-Signals are for the program: a TERM to the outer one would end it with the wrong status and leave the rest.
+The outer one ends with the program's exit code as soon as the program does, and counts a signal as a shell would (128
+and its number); the inner one stays until its namespace is empty. So the kernel itself is asked how the program ended,
+through a descriptor that was opened while it ran; where that came too late, or the kernel cannot tell, the code is all
+there is. Signals are for the program: a TERM to the outer one would end it with the wrong status and leave the rest.
 """
 
 from __future__ import annotations
