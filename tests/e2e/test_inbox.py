@@ -289,7 +289,10 @@ def switches(pid: int) -> int:
     """How often the daemon's threads went to sleep of their own will: each time somebody had woken them."""
     count = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
-        words = (task / "status").read_text().split("voluntary_ctxt_switches:")
+        try:
+            words = (task / "status").read_text().split("voluntary_ctxt_switches:")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # a notification was on its way, on a thread of its own, and has arrived
         count += int(words[1].split()[0])
     return count
 

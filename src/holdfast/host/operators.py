@@ -70,7 +70,7 @@ class Operators:
 
     def _secret(self) -> bytes:
         if self._seed is None:
-            if not os.path.exists(keys.path_of(self._keys, self.host)):
+            if not keys.kept(self._keys, self.host):
                 keys.make(self._keys, self.host)
             self._seed = keys.load(self._keys, self.host)
         return self._seed
@@ -104,7 +104,7 @@ class Operators:
         _insert(db, root, self.sign(root.signed_bytes(self.host)).hex())
 
     def _first_key(self) -> str:
-        if os.path.exists(keys.path_of(self._keys, self.first)):
+        if keys.kept(self._keys, self.first):
             return keys.public_of(keys.load(self._keys, self.first))
         return keys.make(self._keys, self.first)
 

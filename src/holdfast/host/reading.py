@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..model.errors import HoldfastError
-from ..model.limits import REQUEST_SMALL_BYTES, REQUESTS_BYTES_MAX
+from ..model.limits import REQUEST_S, REQUEST_SMALL_BYTES, REQUESTS_BYTES_MAX
+from ..wire import requests
+
+Json = dict[str, Any]
+
+_AHEAD_MAX = 4  # requests kept behind the one under way: the protocol is one at a time, a little haste is borne
 
 
 class Reading:
@@ -24,3 +31,36 @@ class Reading:
 
     def give(self, size: int) -> None:
         self.held -= size
+
+
+class Incoming:
+    """What one connection has sent and nobody has begun yet. `due` is when its half request must be whole (0: none)."""
+
+    __slots__ = ("_decoder", "_held", "_reading", "due", "waiting")
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading, self._decoder, self._held = reading, requests.Decoder(), 0
+        self.waiting: list[Json] = []
+        self.due = 0.0
+
+    def feed(self, data: bytes, now: float) -> None:
+        self._reading.take(self._held, len(data))
+        self._held += len(data)
+        whole = self._decoder.feed(data)
+        self.waiting += whole
+        if not self._decoder.pending:
+            self.due = 0.0
+        elif not self.due or whole:  # its first bytes
+            self.due = now + REQUEST_S
+        if len(self.waiting) > _AHEAD_MAX:
+            raise requests.TooLarge("more requests at once than are kept")
+
+    def next(self) -> Json:
+        request = self.waiting.pop(0)
+        if not self.waiting and not self._decoder.pending:
+            self.close()
+        return request
+
+    def close(self) -> None:
+        self._reading.give(self._held)
+        self._held = 0

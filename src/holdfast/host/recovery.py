@@ -1,7 +1,8 @@
 """Entries that a host owed when it died: what was begun and not yet in the journal, told from what lies on disk.
 
-A start leaves its manifest and a command its record before either begins, each with who wanted it. The journal is written
-in order, so that only what is younger than its newest entry can be missing. Such an entry says that it came `late`.
+A start leaves its manifest and a command its record before either begins, each with who wanted it. The journal is
+written in order, so that only what is younger than its newest entry can be missing. Such an entry says that it came
+`late`.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Recovery:
                 )  # fmt: skip
 
     async def _entry(self, session: Session, kind: str, mark: bytes) -> Json | None:
-        query = "SELECT body FROM entries WHERE session = ? AND instr(body, ?) AND instr(body, ?) ORDER BY n DESC LIMIT 1"
+        query = "SELECT body FROM entries WHERE session = ? AND instr(body, ?) AND instr(body, ?) ORDER BY n DESC"
         values = (session.id, b'"kind":"%b"' % kind.encode(), mark)
         row = await self._ledger.read(lambda db: db.execute(query, values).fetchone())
         return json.loads(row[0]) if row else None

@@ -146,9 +146,12 @@ class Registry:
 
     # -- starting --------------------------------------------------------------------------------------------
 
-    async def start(self, request: Json, actor: Json, bound_by: tuple[str, ...] = ()) -> Session:
+    async def start(
+        self, request: Json, actor: Json, bound_by: tuple[str, ...] = (), begun: Callable[[Session], None] | None = None
+    ) -> Session:
         """Start what is asked for, once per request id however often it is asked. What is started from a session that
-        others had their hands on is theirs as well, in every generation."""
+        others had their hands on is theirs as well, in every generation. `begun` hears of it once its program runs,
+        while the manifest is still on its way to the disk: the journal's entry goes there beside it."""
         wanted = str(request.get("request") or ids.new("req_"))
         for session in self.sessions.values():
             if session.manifest.get("request") == wanted:
@@ -159,13 +162,15 @@ class Registry:
         running = self._by_request.get(key)
         if running is None:
             running = asyncio.get_running_loop().create_task(
-                self._start({**request, "request": wanted}, actor, bound_by)
+                self._start({**request, "request": wanted}, actor, bound_by, begun)
             )
             self._by_request[key] = running
             running.add_done_callback(lambda _: self._by_request.pop(key, None))
         return await asyncio.shield(running)
 
-    async def _start(self, request: Json, actor: Json, bound_by: tuple[str, ...]) -> Session:
+    async def _start(
+        self, request: Json, actor: Json, bound_by: tuple[str, ...], begun: Callable[[Session], None] | None
+    ) -> Session:
         if sum(s.live for s in self.sessions.values()) >= limits.SESSIONS_MAX:
             raise HoldfastError(
                 "conflict", f"this host holds {limits.SESSIONS_MAX} live sessions", "stop some first"
@@ -184,7 +189,7 @@ class Registry:
         session = Session(folder, manifest)
         self.sessions[session_id] = session
         try:
-            await self._spawn(session)
+            await self._spawn(session, begun)
         except BaseException:
             self.sessions.pop(session_id, None)
             shutil.rmtree(folder.path, ignore_errors=True)
@@ -204,7 +209,7 @@ class Registry:
                 )
             self.rename(session, f"{name}.{session.id[4:10]}")
 
-    async def _spawn(self, session: Session) -> None:
+    async def _spawn(self, session: Session, begun: Callable[[Session], None] | None = None) -> None:
         session.starting = True
         loop = asyncio.get_running_loop()
         try:
@@ -222,6 +227,8 @@ class Registry:
             synced = loop.run_in_executor(None, sync_file, session.folder.manifest)
             session.ended, session.exit = False, None
             await self._link(session, sock)
+            if begun is not None:
+                begun(session)
             await synced
             if not asked and session.link is not None:
                 loop.run_in_executor(self._later, self._place, session, session.link.welcome.result()["pid"])

@@ -9,12 +9,11 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..model import limits
 from ..model.errors import HoldfastError
 from ..system.peers import credentials
 from ..wire import requests
 from ..wire.sockets import reachable
-from .reading import Reading
+from .reading import Incoming, Reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ Handler = Callable[[Json, "Peer"], Awaitable["Reply"]]
 log = logging.getLogger("holdfast.host")
 
 _RECV_BYTES = 65536
-_AHEAD_MAX = 4  # requests kept behind the one under way: the protocol is one at a time, a little haste is borne
 _AT_ONCE_S = 0.02  # most answers come sooner, and nobody need look meanwhile whether the client is still there
 
 
@@ -129,24 +127,19 @@ class Server:
 
     async def _converse(self, sock: socket.socket, peer: Peer) -> None:
         loop = asyncio.get_running_loop()
-        decoder = requests.Decoder()
-        waiting: list[Json] = []
-        held, due = 0, 0.0  # bytes of requests that are not begun, and when the one that is half here must be whole
+        incoming = Incoming(self._reading)
         work: asyncio.Task[Reply] | None = None
         reading: asyncio.Task[bytes] | None = None  # kept from one request to the next: what it has read is not lost
         try:
             while True:
-                if work is None and waiting:
-                    work = loop.create_task(self._answer(waiting.pop(0), peer))
-                    if held and not waiting and not decoder.pending:
-                        self._reading.give(held)
-                        held = 0
+                if work is None and incoming.waiting:
+                    work = loop.create_task(self._answer(incoming.next(), peer))
                     if reading is None:
                         await asyncio.wait({work}, timeout=_AT_ONCE_S)
                 if work is None or not work.done():
                     reading = reading or loop.create_task(loop.sock_recv(sock, _RECV_BYTES))
                     ends = {work, reading} if work else {reading}
-                    left = due - loop.time() if due else None
+                    left = incoming.due - loop.time() if incoming.due else None
                     done, _ = await asyncio.wait(ends, timeout=left, return_when=asyncio.FIRST_COMPLETED)
                     if not done:
                         raise HoldfastError("timeout", "a request was begun and did not end", "send it whole")
@@ -154,21 +147,12 @@ class Server:
                     data, reading = reading.result(), None
                     if not data:
                         return
-                    self._reading.take(held, len(data))
-                    held += len(data)
-                    before = len(waiting)
-                    waiting += decoder.feed(data)
-                    if not decoder.pending:
-                        due = 0.0
-                    elif not due or len(waiting) > before:  # its first bytes
-                        due = loop.time() + limits.REQUEST_S
-                    if len(waiting) > _AHEAD_MAX:
-                        raise requests.TooLarge("more requests at once than are kept")
+                    incoming.feed(data, loop.time())
                 if work is not None and work.done():
                     reply, work = work.result(), None
                     await self._send(sock, reply)
         finally:
-            self._reading.give(held)
+            incoming.close()
             # A client that goes away, or talks nonsense, ends its own request: a wait for nobody is not kept up.
             if reading is not None:
                 reading.cancel()

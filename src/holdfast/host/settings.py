@@ -24,7 +24,7 @@ _BYTES_MAX = 1 << 20  # a file of rules, not a data set
 
 
 class SettingsFile:
-    """`on_change(settings)` hears of every change that `current` finds, `note(facts)` of those that say another thing."""
+    """`on_change(settings)` hears of every change that `current` finds, `note(facts)` of those that matter."""
 
     def __init__(
         self, home: Home, on_change: Callable[[settings.Settings], None], note: Callable[[Json], None] = lambda _: None

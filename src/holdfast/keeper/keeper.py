@@ -49,6 +49,15 @@ _CHUNK_MAX = 512 << 10  # joined reads per wake: half a frame
 class Keeper:
     """Everything one session is, in one process."""
 
+    # Slots: a dictionary of so many names would count references to each of them, on pages that keepers share.
+    __slots__ = (
+        "_sources", "_sync_due", "_sync_write", "_syncing", "_wake_write", "_write_blocked", "blame",
+        "channels", "controls", "done", "ended", "epoch_ceiling", "exit", "folder", "hello_due", "input",
+        "input_at", "leaves", "listener", "log", "lost_holds", "main", "manifest", "midline", "next_key",
+        "output_at", "poll", "program", "query", "query_at", "reader", "record", "roles_folder", "seqs",
+        "session", "size", "stopping", "sync_read", "tail", "typed", "until_due", "wake_read",
+    )  # fmt: skip
+
     def __init__(self, folder: SessionFolder, manifest: Json, program: Program, listener: socket.socket) -> None:
         self.folder, self.manifest, self.program = folder, manifest, program
         self.leaves: list[str] = manifest.get("cgroup", [])
@@ -73,7 +82,7 @@ class Keeper:
         self.lost_holds: tuple[str, ...] = ()  # the newest commands that lost the controls
         self.blame: str | None = None  # the operator whose signal or stop came last
         self.stopping: Stopping | None = None
-        self.main = wrapped.Main(program.pid, isolated=bool(manifest.get("wrap")))
+        self.main = wrapped.Main(program.pid, isolated=bool(manifest.get("wrap")), now=time.monotonic())
         self.input_at = self.output_at = time.time()
         self.typed = 0  # inputs of operators so far
         self.midline = False  # the last of them did not end a line: somebody may be in the middle of one
@@ -99,9 +108,14 @@ class Keeper:
 
     # -- the loop ------------------------------------------------------------------------------------------
 
-    def run(self) -> None:
+    def begin(self) -> float | None:
+        """Hear of deaths from now on; how long nothing is due."""
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         self._reap()  # the program may have ended before anybody listened
+        return self._timeout()
+
+    def run(self) -> None:
+        self.begin()
         while not self.done:
             self.turn(self._timeout())
         finish(self)
@@ -113,7 +127,7 @@ class Keeper:
 
     def _timeout(self) -> float | None:
         stopping = self.stopping.due if self.stopping else 0.0
-        own = (self._sync_due, stopping, self.until_due, self.hello_due)
+        own = (self._sync_due, stopping, self.until_due, self.hello_due, self.main.due)
         due = [t for t in (*own, self.controls.due(), self.record.due()) if t]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
@@ -148,6 +162,8 @@ class Keeper:
         if 0 < self.record.due() <= now:
             self.record.lapse(now)
             holding.announce(self)
+        if 0 < self.main.due <= now:
+            self.main.look(now)
         if 0 < self.hello_due <= now:
             end_silent(self, now)
         if 0 < self.until_due <= now:
@@ -400,7 +416,7 @@ class Keeper:
             self.done = True
 
     def _main_ended(self, status: int) -> None:
-        code = os.waitstatus_to_exitcode(status)
+        code = self.main.ending(os.waitstatus_to_exitcode(status))
         self.drain()
         self.exit = {
             "code": code if code >= 0 else None,
@@ -419,6 +435,7 @@ class Keeper:
         for channel in list(self.channels.values()):
             self.drop(channel)
         self.log.close()
+        self.record.spool.close()
         self.listener.close()
         self.poll.close()
         for fd in (self.sync_read, self._sync_write, self.wake_read, self._wake_write):

@@ -7,12 +7,17 @@ quicker: what was rehearsed runs specialised from the first time on.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import select
+import signal
 import socket
 import sys
+from _signal import signal as _handle  # type: ignore[import-not-found]
 
 from ..model.home import SessionFolder
+from ..system import kernel
 from ..wire import frames
 from .hello import status
 from .keeper import Keeper
@@ -30,6 +35,9 @@ _BLOCKS_MIN = 48  # the smallest that holds a string of bytes nobody shares
 _BYTES_HEAD = sys.getsizeof(b"")
 _EPOCHS = 1 << 62  # granted without a word to the disk: nobody's input depends on them
 _SIZE = [80, 24]
+_SIGCHLD, _IGNORED = int(signal.SIGCHLD), int(signal.SIG_IGN)  # the zygote has it ignored
+_MESSAGE_BYTES = 8192  # a path
+_TAKE = int(socket.MSG_DONTWAIT) | int(socket.MSG_CMSG_CLOEXEC)
 
 
 def rehearse(folder: str) -> None:
@@ -38,11 +46,34 @@ def rehearse(folder: str) -> None:
     try:
         os.makedirs(folder, mode=0o700)
         for _ in range(_ROUNDS):
+            _be_spare(folder)
             _session(SessionFolder(folder))
     except OSError:
         pass
     finally:
         _remove(folder)
+
+
+def _be_spare(folder: str) -> None:
+    """What comes before a session is known: a name, a registration, a line to the host, the ends of a terminal."""
+    kernel.set_name("hold-zygote")
+    os.unlink(kernel.register(folder))
+    kernel.rehearse()
+    _handle(_SIGCHLD, _IGNORED)
+    host, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null, null)
+    line = socket.socket(fileno=os.dup(ours.fileno()))
+    waiting = select.poll()
+    waiting.register(line, select.POLLIN)
+    socket.send_fds(host, [b"t" + os.fsencode(folder)], [null])
+    waiting.poll(0)
+    message, passed, _, _ = line.recvmsg(_MESSAGE_BYTES, socket.CMSG_LEN(4), _TAKE)
+    os.fsdecode(message[1:])
+    os.close(int.from_bytes(passed[0][2][:4], sys.byteorder))
+    for sock in (host, ours, line):
+        sock.close()
+    os.close(null)
 
 
 def _session(folder: SessionFolder) -> None:
@@ -60,13 +91,18 @@ def _session(folder: SessionFolder) -> None:
 
 
 def _keep(folder: SessionFolder, started: Program, told: Json) -> None:
+    lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(lock)
     keeper = Keeper(folder, told, started, listen(folder))
     keeper.epoch_ceiling = _EPOCHS
     host, channel = socket.socketpair()
     try:
         keeper.adopt(channel)
+        keeper.begin()
         _converse(keeper, host)
     finally:
+        signal.set_wakeup_fd(-1)
         keeper.forsake()
         host.close()
         for fd in (started.master, started.slave):
@@ -81,8 +117,14 @@ def _converse(keeper: Keeper, host: socket.socket) -> None:
         frames.u64_frame(frames.WATCH, 0),
         frames.message(frames.ACT, {"id": 1, "op": "status"}),
         frames.message(frames.ACT, {"id": 2, "op": "sample", "quick": True}),
-        frames.message(frames.ACT, {"id": 3, "op": "input", "data": "eAo=", "as": me, "hold": "exe_1"}),
+        frames.message(frames.ACT, {"id": 2, "op": "sample", "members": [os.getpid()]}),
+        frames.message(
+            frames.ACT,
+            {"id": 3, "op": "input", "data": "eAo=", "as": me, "hold": "exe_1", "what": "exec", "exec_id": "exe_1"},
+        ),
         frames.message(frames.ACT, {"id": 4, "op": "drop", "hold": "exe_1"}),
+        frames.message(frames.ACT, {"id": 5, "op": "events", "after": 0, "max": 256, "now": True}),
+        frames.message(frames.ACT, {"id": 6, "op": "ack", "upto": 1}),
         frames.read(0),
         frames.input_frame(1, 0, b"x\n"),
     ]

@@ -73,4 +73,4 @@ class Repeats:
         found = [(k, w.entry) for k, w in self._windows.items() if w.entry is not None and moment >= w.until]
         for key, _ in found:
             del self._windows[key]
-        return [entry for _, entry in found if entry is not None]
+        return [entry for _, entry in found]

@@ -2,8 +2,10 @@
 
     keeper ── bwrap ── bwrap, pid 1 inside ── the program, pid 2 inside ── …
 
-The outer one ends with the program's exit code as soon as the program does; the inner one stays until its namespace is
-empty. Signals are for the program: a TERM to the outer one would end it with the wrong status and leave the rest.
+The outer one ends with the program's exit code as soon as the program does, and counts a signal as a shell would (128
+and its number); the inner one stays until its namespace is empty. So the kernel itself is asked how the program ended,
+through a descriptor that was opened while it ran; where that came too late, or the kernel cannot tell, the code is all
+there is. Signals are for the program: a TERM to the outer one would end it with the wrong status and leave the rest.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
+_LOOK_FIRST_S, _LOOK_S_MAX = 0.002, 5.0  # bubblewrap takes some milliseconds to start it, and tells nobody
 _PROGRAM = 2  # inside: pid 1 is bubblewrap's reaper, the first that it starts is the program
 
 
@@ -40,17 +43,39 @@ def enter(wrap: Json) -> None:
 class Main:
     """The main program: what the keeper started, or what bubblewrap made of it."""
 
-    __slots__ = ("_found", "_isolated", "_started")
+    __slots__ = ("_found", "_isolated", "_looks_s", "_pidfd", "_started", "due")
 
-    def __init__(self, started: int, *, isolated: bool) -> None:
+    def __init__(self, started: int, *, isolated: bool, now: float) -> None:
         self._started, self._isolated = started, isolated
         self._found = 0 if isolated else started
+        self._pidfd, self._looks_s = -1, _LOOK_FIRST_S
+        self.due = now + _LOOK_FIRST_S if isolated else 0.0  # when to look for it; 0: it is found, or given up
+
+    def look(self, now: float) -> None:
+        """Find the program soon after it began: from then on the kernel tells how it ends."""
+        self._looks_s *= 2
+        gone = self.pid != self._started or self._looks_s > _LOOK_S_MAX
+        self.due = 0.0 if gone else now + self._looks_s
+
+    def ending(self, code: int) -> int:
+        """The program's own end, as `wait` has it (negative for a signal), given that of what the keeper started."""
+        if self._pidfd < 0:
+            return code
+        status = kernel.status_of(self._pidfd)
+        os.close(self._pidfd)
+        self._pidfd, self.due = -1, 0.0
+        return code if status is None else os.waitstatus_to_exitcode(status)
 
     @property
     def pid(self) -> int:
         """The program's own; bubblewrap's for the moment before it is there."""
         if not self._found:
             self._found = _program(self._started)
+            if self._found:
+                try:
+                    self._pidfd = os.pidfd_open(self._found)
+                except OSError:
+                    pass  # over already
         return self._found or self._started
 
     def only(self, members: list[int]) -> list[int]:

@@ -92,6 +92,11 @@ class Spool:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._size += done
 
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
     # -- reading
 
     def after(self, n: int, most: int, before: int = 0) -> list[Json]:

@@ -5,18 +5,28 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import struct
 
-_PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
+_PR_GET_DUMPABLE, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 3, 4, 36
 _KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}  # the call's number
 _JOIN_SESSION_KEYRING = 1
+# PIDFD_GET_INFO with PIDFD_INFO_EXIT (Linux 6.15): struct pidfd_info, of which the mask and the exit status are ours.
+_PIDFD_INFO, _PIDFD_INFO_EXIT = struct.Struct("QQ11Ii"), 1 << 3
+_PIDFD_GET_INFO = 3 << 30 | _PIDFD_INFO.size << 16 | 0xFF << 8 | 11
 _STAT_BYTES = 4096  # a stat line has about 350
 _libc = ctypes.CDLL(None, use_errno=True)
+_prctl = _libc.prctl  # looked up once: a name that is new to ctypes costs every keeper pages of its own
 
 
 def become_subreaper() -> None:
     """Orphans below this process come to it instead of pid 1: what a session started stays in its tree."""
-    if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+    if _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def rehearse() -> None:
+    """The way of the calls above, without an effect: for a process that is about to be forked."""
+    _prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0)
 
 
 def set_name(name: str) -> None:
@@ -27,7 +37,7 @@ def set_name(name: str) -> None:
 
 def set_undumpable() -> None:
     """No core of this process, by any way: a limit of 0 alone does not stop a core that is piped to a collector."""
-    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def leave_keyring() -> None:
@@ -35,6 +45,18 @@ def leave_keyring() -> None:
     number = _KEYCTL.get(os.uname().machine)
     if number is not None:
         _libc.syscall(number, _JOIN_SESSION_KEYRING, None)
+
+
+def status_of(pidfd: int) -> int | None:
+    """How a process ended, also one that is nobody's child here, as `wait` would tell it; None where this kernel does
+    not say, or the process has not been buried yet."""
+    told = bytearray(_PIDFD_INFO.pack(_PIDFD_INFO_EXIT, 0, *([0] * 11), 0))
+    try:
+        fcntl.ioctl(pidfd, _PIDFD_GET_INFO, told)
+    except OSError:
+        return None
+    mask, *_, status = _PIDFD_INFO.unpack(told)
+    return int(status) if mask & _PIDFD_INFO_EXIT else None
 
 
 def start_time(pid: int) -> int:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _FORM = "holdfast-ed25519-v1"  # first word of a key file; the second is the secret seed in hex
 _FILE_BYTES_MAX = 256
+_RING = ".ring"  # an empty file in a key's place: it is in the keyring, whatever the environment says by now
 KEYRING_ENV = "HOLDFAST_KEYRING"  # 1: new keys go into the desktop's keyring (package `keyring`) instead of a file
 _SERVICE = "holdfast"
 
@@ -56,10 +57,11 @@ def make(folder: str, owner: str) -> str:
     """A new key for `owner`, kept; its public half."""
     seed = os.urandom(32)
     ring = _keyring() if os.environ.get(KEYRING_ENV) == "1" else None
+    os.makedirs(folder, mode=0o700, exist_ok=True)
     if ring is not None:
         ring.set_password(_SERVICE, owner, seed.hex())
+        os.close(os.open(_mark_of(folder, owner), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         return public_of(seed)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
     path = path_of(folder, owner)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -70,14 +72,25 @@ def make(folder: str, owner: str) -> str:
     return public_of(seed)
 
 
+def kept(folder: str, owner: str) -> bool:
+    """Whether the owner has a key already, here or in the keyring: another one in its place would sign for nobody."""
+    return os.path.exists(path_of(folder, owner)) or os.path.exists(_mark_of(folder, owner))
+
+
 def load(folder: str, owner: str) -> bytes:
     """The owner's secret; raises not_allowed where there is none to be read."""
     try:
         fd = os.open(path_of(folder, owner), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
-        seed = _from_keyring(owner)
+        ringed = os.path.exists(_mark_of(folder, owner))
+        seed = _from_keyring(owner) if ringed or os.environ.get(KEYRING_ENV) == "1" else None
         if seed is not None:
             return seed
+        if ringed:
+            raise HoldfastError(
+                "not_allowed", f"the key of {owner} is in the desktop's keyring, which cannot be read here",
+                "unlock it, and see that the package `keyring` is installed",
+            ) from None  # fmt: skip
         raise missing(owner) from None
     try:
         text = os.read(fd, _FILE_BYTES_MAX).decode("ascii", "replace")
@@ -97,9 +110,12 @@ def forget(folder: str, owner: str) -> None:
     try:
         os.unlink(path_of(folder, owner))
     except OSError:
-        ring = _keyring() if os.environ.get(KEYRING_ENV) == "1" else None
+        marked = os.path.exists(_mark_of(folder, owner))
+        ring = _keyring() if marked or os.environ.get(KEYRING_ENV) == "1" else None
         if ring is not None and ring.get_password(_SERVICE, owner) is not None:
             ring.delete_password(_SERVICE, owner)
+        if marked:
+            os.unlink(_mark_of(folder, owner))
 
 
 def missing(owner: str) -> HoldfastError:
@@ -112,11 +128,15 @@ def path_of(folder: str, owner: str) -> str:
     return os.path.join(folder, f"{owner}.key")
 
 
+def _mark_of(folder: str, owner: str) -> str:
+    return os.path.join(folder, f"{owner}{_RING}")
+
+
 def _from_keyring(owner: str) -> bytes | None:
-    ring = _keyring() if os.environ.get(KEYRING_ENV) == "1" else None
-    kept = ring.get_password(_SERVICE, owner) if ring is not None else None
+    ring = _keyring()
+    found = ring.get_password(_SERVICE, owner) if ring is not None else None
     try:
-        return bytes.fromhex(kept) if kept else None
+        return bytes.fromhex(found) if found else None
     except ValueError:
         return None
 

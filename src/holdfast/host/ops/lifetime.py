@@ -45,12 +45,19 @@ class Lifetime(Approving):
         return answer
 
     async def _start(self, request: Json, caller: Caller) -> Session:
-        known = set(self.registry.sessions)
-        session = await self.registry.start(request, caller.actor, caller.bound_by)
+        unnoted: list[HoldfastError] = []
+
+        def begun(session: Session) -> None:
+            try:
+                self._note("start", session, caller, request, command=words(session), cwd=session.manifest["cwd"],
+                           acts_as=session.manifest["acts_as"])  # fmt: skip
+            except HoldfastError as e:  # its program runs: the session stays, and whoever asked hears of the journal
+                unnoted.append(e)
+
+        session = await self.registry.start(request, caller.actor, caller.bound_by, begun)
         self.policies.watch(session)
-        if session.id not in known:
-            self._note("start", session, caller, request, command=words(session), cwd=session.manifest["cwd"],
-                       acts_as=session.manifest["acts_as"])  # fmt: skip
+        if unnoted:
+            raise unnoted[0]
         return session
 
     def _acts_as(self, wanted: str, caller: Caller) -> str:
