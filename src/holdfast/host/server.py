@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..model.errors import HoldfastError
+from ..model.limits import AHEAD_MAX
 from ..system.peers import credentials
 from ..wire import requests
 from ..wire.sockets import reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .lanes import Lanes
     from .session import Session
 
 Json = dict[str, Any]
@@ -23,7 +25,6 @@ Handler = Callable[[Json, "Peer"], Awaitable["Reply"]]
 log = logging.getLogger("holdfast.host")
 
 _RECV_BYTES = 65536
-_AHEAD_MAX = 4  # requests kept behind the one under way: the protocol is one at a time, a little haste is borne
 _AT_ONCE_S = 0.02  # most answers come sooner, and nobody need look meanwhile whether the client is still there
 
 
@@ -75,11 +76,13 @@ class Server:
 
     def __init__(
         self, sock: socket.socket, handle: Handler, foreign: Callable[[Peer], None], door: Session | None = None,
-        most: int = 0,
+        most: int = 0, lanes: Lanes | None = None,
     ) -> None:  # fmt: skip
         """`foreign` hears of peers of another uid; `door` is the session whose own socket this is, if it is one;
-        `most` bounds the connections at once (the rest wait to be accepted)."""
+        `most` bounds the connections at once (the rest wait to be accepted); `lanes` take connections over that are
+        in the middle of durable work."""
         self._sock, self._handle, self._foreign, self._door = sock, handle, foreign, door
+        self._lanes = lanes
         self._room = asyncio.Semaphore(most) if most else None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -130,6 +133,12 @@ class Server:
         reading: asyncio.Task[bytes] | None = None  # kept from one request to the next: what it has read is not lost
         try:
             while True:
+                if work is None and reading is None and self._laned(waiting, peer):
+                    assert self._lanes is not None
+                    rest = await self._lanes.serve(sock, peer, decoder, waiting)
+                    if rest is None:
+                        return
+                    waiting = rest
                 if work is None and waiting:
                     work = loop.create_task(self._answer(waiting.pop(0), peer))
                     if reading is None:
@@ -142,7 +151,7 @@ class Server:
                     if not data:
                         return
                     waiting += decoder.feed(data)
-                    if len(waiting) > _AHEAD_MAX:
+                    if len(waiting) > AHEAD_MAX:
                         raise requests.TooLarge("more requests at once than are kept")
                 if work is not None and work.done():
                     reply, work = work.result(), None
@@ -154,6 +163,9 @@ class Server:
             if work is not None:
                 work.add_done_callback(_forget)
                 work.cancel()
+
+    def _laned(self, waiting: list[Json], peer: Peer) -> bool:
+        return bool(waiting and self._lanes and self._lanes.free and self._lanes.takes(waiting[0], peer))
 
     async def _answer(self, request: Json, peer: Peer) -> Reply:
         try:

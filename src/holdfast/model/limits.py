@@ -105,6 +105,9 @@ WORKER_LOOK_S = 1.0  # an idle worker looks for a new run this often: one indexe
 SETTLE_S = 86400.0  # a step in doubt is to be settled within a day unless said otherwise
 UPLOAD_S = 3600.0  # pieces of an artifact that was never finished may be collected after this
 GROUP_MAX = 256  # transactions that share one commit: a burst's latency stays below a few milliseconds
+AHEAD_MAX = 4  # requests kept behind the one under way: the protocol is one at a time, a little haste is borne
+LANES_MAX = 64  # connections with a thread of their own in the host: workers in the middle of their work
+LANE_IDLE_S = 10  # then it is given back: longer than the pause between two steps of a busy worker
 WRITES_QUEUED_MAX = 10_000  # callers waiting for the writer; beyond it they are told to come back
 STORE_WAIT_S = 60.0  # a database that restarts is waited for this long: a package upgrade takes half of it
 

@@ -53,9 +53,9 @@ class CheckpointCalls:
 
     def _logged(self, name: str, args: Json) -> None:
         """After a call: a run whose log has grown may be due for a checkpoint, also when its agent never saves one."""
-        if name in _LOGGING:
-            body = args.get("body") or args.get("message") or ""
-            self.checkpoints.noticed(args["run"], len(str(body)) if isinstance(body, (str, dict)) else 100)
+        size = grown(name, args)
+        if size is not None:
+            self.checkpoints.noticed(args["run"], size)
 
     async def aclose(self) -> None:
         """Finish what runs in the background. The store is its opener's to close."""
@@ -177,6 +177,14 @@ class CheckpointCalls:
 
     async def memory_get(self, *, run: str, name: str, by: str | None = None) -> Json:
         return await self.memory.get(await self._run(run), name)
+
+
+def grown(name: str, args: Json) -> int | None:
+    """About how many bytes a call has added to its run's log; None: it does not add to it."""
+    if name not in _LOGGING:
+        return None
+    body = args.get("body") or args.get("message") or ""
+    return len(str(body)) if isinstance(body, (str, dict)) else 100
 
 
 def _label(label: str | None) -> str | None:

@@ -213,12 +213,21 @@ class Checkpoints:
 
     def noticed(self, run: str, size: int) -> None:
         """The log grew by an entry of about this size; look whether a periodic checkpoint is due. Costs nothing."""
+        if self.counted(run, size):
+            self.look(run)
+
+    def counted(self, run: str, size: int) -> bool:
+        """Whether it is time to `look`. From any thread: a count that two of them spoil is a look a little later."""
         since = self._unsaved.setdefault(run, [0, 0])
         since[0] += 1
         since[1] += size
         if since[0] >= _LOOK_EVERY or since[1] >= _LOOK_BYTES:
-            del self._unsaved[run]
-            self._background.add(self._save_if_due(run))
+            self._unsaved.pop(run, None)
+            return True
+        return False
+
+    def look(self, run: str) -> None:
+        self._background.add(self._save_if_due(run))
 
     async def _save_if_due(self, run: str) -> None:
         set_ = await self._store.read(lambda: rows.policy(run))
