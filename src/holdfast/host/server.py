@@ -127,7 +127,7 @@ class Server:
 
     async def _converse(self, sock: socket.socket, peer: Peer) -> None:
         loop = asyncio.get_running_loop()
-        decoder = requests.Decoder()
+        decoder = requests.Decoder() if self._lanes is None else requests.Decoder(self._lanes.read)
         waiting: list[Json] = []
         work: asyncio.Task[Reply] | None = None
         reading: asyncio.Task[bytes] | None = None  # kept from one request to the next: what it has read is not lost

@@ -137,6 +137,7 @@ class CheckpointCalls:
             raise invalid("a policy counts entries and bytes", "0 switches one off")
         run = await self._run(run)
         await self.store.write(lambda: rows.set_policy(run, entries, size))
+        self.checkpoints.look_soon(run)
         return {"run": run, "every_entries": entries, "every_bytes": size}
 
     async def state_at(self, *, run: str, position: int | None = None, by: str | None = None) -> Json:

@@ -46,37 +46,35 @@ class WorkOps:
 
     def lane_takes(self, request: Json, peer: Peer) -> bool:
         """Whether a request is one that a thread can answer: who asks is known, and the store is open."""
-        if request.get("op") != "work" or not peer.resolved or not self._works:
-            return False
-        from ...work.near import NEAR
-
-        return request.get("call") in NEAR and self._near(request.get("store")) is not None
+        return request.get("op") == "work" and peer.resolved and self._near(request) is not None
 
     def lane_answer(self, request: Json, peer: Peer) -> Json | None:
         """On a lane's thread. Whatever is out of the ordinary is left to the loop, which refuses and journals."""
-        args = request.get("args")
+        args, call = request.get("args"), request.get("call")
         try:
-            if not self.lane_takes(request, peer) or not isinstance(args, dict):
+            near = self._near(request) if request.get("op") == "work" else None
+            if near is None or not isinstance(args, dict):
                 return None
-            near = self._near(request.get("store"))
             caller = self.daemon.identities.known(peer)
-            if near is None or not caller.may_in("work", Scope("", "", caller.operator, caller.operator)):
+            if not caller.may_in("work", Scope("", "", caller.operator, caller.operator)):
                 return None
         except (HoldfastError, RuntimeError):  # refused; or the loop changed the grants while they were looked at
             return None
+        args["by"] = caller.name  # who acts is what the host knows, not what the caller says
         try:
-            return {"ok": near.call_now(str(request["call"]), {**args, "by": caller.name})}
+            return {"ok": near.call_now(str(call), args)}
         except HoldfastError as e:
             return {"error": e.as_dict()}
         except Exception as e:
-            log.exception("work call %s failed", request["call"])
+            log.exception("work call %s failed", call)
             words = f"internal error: {e!r}"
             return {"error": HoldfastError("internal", words, "please report it with host.log from the home").as_dict()}
 
-    def _near(self, url: object) -> NearWork | None:
-        """The store for threads, where it is open."""
-        wanted = self._home_store if url is None else str(url)
-        return self._nears.get(wanted)
+    def _near(self, request: Json) -> NearWork | None:
+        """The store for threads, where it is open and the call is one for them."""
+        url = request.get("store")
+        near = self._nears.get(self._home_store if url is None else str(url))
+        return near if near is not None and request.get("call") in near.calls else None
 
     @cached_property
     def _home_store(self) -> str:
