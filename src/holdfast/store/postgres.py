@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 from ..model.errors import HoldfastError
 from ..model.limits import STORE_WAIT_S
-from .base import Query, Row, Transaction
+from .base import Foreseen, Query, Quick, Row, Transaction
 from .migrations import VERSIONS, all_migrations, outstanding, statements
 from .open import without_password
+from .postgres_quick import TEXTS
 
 try:
     import asyncpg
@@ -93,7 +94,11 @@ class PostgresStore:
             raise
         return self
 
-    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+    async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
+        foreseen = quick() if quick is not None else None
+        if foreseen is not None and await self._quickly(foreseen):
+            answer: T = foreseen.answer
+            return answer
         return await self._patiently(transaction, "BEGIN")
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
@@ -115,6 +120,19 @@ class PostgresStore:
             self._idle.pop().terminate()
 
     # -- one transaction -------------------------------------------------------------------------------------------
+
+    async def _quickly(self, quick: Quick) -> bool:
+        """Whether one statement did it all. Where it may have, and nobody can tell, the transaction finds out."""
+        text = self._texts.get(quick.name)
+        if text is None:
+            text = self._texts[quick.name] = translate(TEXTS[quick.name])
+        try:
+            async with self._connection() as connection:
+                return bool(await connection.fetch(text, *quick.args))
+        except (*_AWAY, *_CLASH, asyncpg.exceptions.UniqueViolationError):
+            return False
+        except asyncpg.PostgresError as e:
+            raise self._explain(e) from e
 
     async def _patiently(self, transaction: Callable[[], Transaction[T]], begin: str) -> T:
         """Run it; again when it lost a deadlock, and again when the server went away, also in the commit.

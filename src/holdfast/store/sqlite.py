@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from ..model.errors import HoldfastError
 from ..model.limits import GROUP_MAX, WRITES_QUEUED_MAX
-from .base import Query, Row, Transaction
+from .base import Foreseen, Query, Row, Transaction
 from .migrations import all_migrations
 from .sqlite_file import closed, connect, explain, prepare
 
@@ -115,7 +115,7 @@ class SqliteStore:
             thread.start()
         return self
 
-    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+    async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
         if self._writes.qsize() >= WRITES_QUEUED_MAX:
             raise HoldfastError("busy", f"{WRITES_QUEUED_MAX} writes wait for the disk already", "try again later")
         return await self._ask(self._writes, transaction)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 _LISTED_MAX = 1000  # checkpoints or entries in one answer
 # Calls after which a run's log is longer.
-_LOGGING = frozenset({"log_append", "step_begin", "step_end", "step_fail", "step_settle", "memory_append"})
+_LOGGING = frozenset({
+    "log_append", "step_begin", "step_end", "step_next", "step_fail", "step_settle", "memory_append",
+})  # fmt: skip
 
 
 class CheckpointCalls:

@@ -6,16 +6,17 @@ to its end in one go. Only calls that need nothing but the store are made this w
 
 from __future__ import annotations
 
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from ..store.base import Transaction
+from ..store.base import Foreseen, Store, Transaction
 from .calls import grown
 from .service import Work
 
 T = TypeVar("T")
 Json = dict[str, Any]
-NEAR = frozenset({"step_begin", "step_end", "step_fail", "log_append", "lease_renew"})
+NEAR = frozenset({"step_begin", "step_end", "step_next", "step_fail", "log_append", "lease_renew"})
 
 
 class NearStore(Protocol):
@@ -34,7 +35,7 @@ class _Immediate:
     def __init__(self, store: NearStore) -> None:
         self._store, self.url = store, store.url
 
-    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+    async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
         return self._store.write_now(transaction)
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
@@ -44,13 +45,26 @@ class _Immediate:
         """It is its opener's to close."""
 
 
-class NearWork(Work):
-    """`call_now(name, args)`, from any thread. `grew(run, size)` hears of entries of the log."""
+class Beside(Work):
+    """A second way to the same store. `grew(run, size)` hears of entries of the log, for whoever saves checkpoints."""
+
+    def __init__(self, store: Store, by: str, grew: Callable[[str, int], None]) -> None:
+        super().__init__(store, by)
+        self._grew = grew
+
+    def _logged(self, name: str, args: Json) -> None:
+        size = grown(name, args)
+        if size is not None:
+            self._grew(args["run"], size)
+
+
+class NearWork(Beside):
+    """`call_now(name, args)`, from any thread."""
+
+    calls = NEAR
 
     def __init__(self, store: NearStore, by: str, grew: Callable[[str, int], None]) -> None:
-        super().__init__(_Immediate(store), by)
-        self.calls = NEAR
-        self._grew = grew
+        super().__init__(_Immediate(store), by, grew)
 
     def call_now(self, name: str, args: Json) -> Any:
         call = self.call(name, **args)
@@ -60,7 +74,11 @@ class NearWork(Work):
             return end.value
         raise AssertionError(f"{name} waits for something else than its store")
 
-    def _logged(self, name: str, args: Json) -> None:
-        size = grown(name, args)
-        if size is not None:
-            self._grew(args["run"], size)
+
+def growing(work: Work, loop: AbstractEventLoop) -> Callable[[str, int], None]:
+    """Tells `work`, which lives on this loop, of what others added to the log; from any thread."""
+    def grew(run: str, size: int) -> None:
+        if work.checkpoints.counted(run, size):
+            loop.call_soon_threadsafe(work.checkpoints.look, run)
+
+    return grew

@@ -136,7 +136,9 @@ class Work(CheckpointCalls, JobCalls):
         intent = await self._intent(run, key, effect, args, action, idem_key, why, session, exec_id, by, request)
         if effect == "none":
             return await self.store.read(lambda: stepping.peek(intent, epoch))
-        return await self.store.write(lambda: stepping.begin(intent, epoch))
+        return await self.store.write(
+            lambda: stepping.begin(intent, epoch), lambda: stepping.quick_begin(intent, epoch)
+        )
 
     async def step_end(
         self, *, run: str, key: str, epoch: int | None = None, result: Any = None, effect: str | None = None,
@@ -146,7 +148,24 @@ class Work(CheckpointCalls, JobCalls):
         """The outcome. A step without effect passes what it was (`effect`, `args`, `action`) here: one write in all."""
         text = values.encode(result, f"the result of step {key!r}")
         intent = await self._intent(run, key, effect or "unsafe", args, action, None, why, None, None, by, request)
-        return await self.store.write(lambda: stepping.end(intent, epoch, effect, text))
+        return await self.store.write(
+            lambda: stepping.end(intent, epoch, effect, text), lambda: stepping.quick_end(intent, epoch, effect, text)
+        )
+
+    async def step_next(
+        self, *, run: str, ended: Json, key: str, epoch: int, effect: str = "unsafe", args: Any = None,
+        action: str | None = None, why: str | None = None, by: str | None = None, request: str | None = None,
+    ) -> Json:  # fmt: skip
+        """The outcome of one step (`ended`: its key, result and request) and the intent of the next, in one write."""
+        if type(ended) is not dict or not {"key", "request"} <= ended.keys() or effect == "none":
+            raise invalid("step_next takes what ended (key, result, request) and a step with effect", "see the docs")
+        text = values.encode(ended.get("result"), f"the result of step {ended['key']!r}")
+        done = await self._intent(run, ended["key"], "unsafe", None, None, None, None, None, None, by, ended["request"])
+        coming = await self._intent(run, key, effect, args, action, None, why, None, None, by, request)
+        return await self.store.write(
+            lambda: stepping.following(done, text, coming, epoch),
+            lambda: stepping.quick_following(done, text, coming, epoch),
+        )
 
     async def step_fail(
         self, *, run: str, key: str, epoch: int | None = None, error: str = "", known: bool = True,

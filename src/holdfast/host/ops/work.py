@@ -88,18 +88,12 @@ class WorkOps:
         """A store was opened: threads may use it as well."""
         if opening.cancelled() or opening.exception() is not None:
             return
-        from ...work.near import NearWork
+        from ...work.near import NearWork, growing
 
-        work, loop = opening.result(), asyncio.get_running_loop()
+        work = opening.result()
         store: Any = work.store
-        if not hasattr(store, "write_now"):
-            return
-
-        def grew(run: str, size: int) -> None:
-            if work.checkpoints.counted(run, size):
-                loop.call_soon_threadsafe(work.checkpoints.look, run)
-
-        self._nears[url] = NearWork(store, work.by, grew)
+        if hasattr(store, "write_now"):
+            self._nears[url] = NearWork(store, work.by, growing(work, asyncio.get_running_loop()))
 
     async def _open(self, url: object) -> Work:
         wanted = self._home_store if url is None else self._elsewhere(str(url))
