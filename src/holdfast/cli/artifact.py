@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="put: what it was made from")  # fmt: skip
     parser.add_argument("--media", metavar="TYPE", help="put: its media type")
     parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
+    arguments.why(parser)
     arguments.json_flag(parser)
 
 
@@ -44,10 +45,11 @@ def run(args: argparse.Namespace) -> int:
         return _get(work, args)
     if args.verb == "put":
         answer: Any = work.put_artifact(
-            args.run, _name(args), _content(args.name), media=args.media, sources=args.sources, epoch=args.epoch
-        )
+            args.run, _name(args), _content(args.name), media=args.media, sources=args.sources, epoch=args.epoch,
+            why=args.why,
+        )  # fmt: skip
     elif args.verb == "rm":
-        answer = work.call("artifact_rm", run=args.run, name=args.name, epoch=args.epoch)
+        answer = work.call("artifact_rm", run=args.run, name=args.name, epoch=args.epoch, why=args.why)
     elif args.verb == "ls":
         answer = work.call("artifact_ls", run=args.run)
     else:

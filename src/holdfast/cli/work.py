@@ -5,6 +5,7 @@
   hold work ls [--task ID] [--job JOB] [--state STATE]
   hold work status RUN                                            items done, in doubt, pending
   hold work end RUN [--failed]
+  hold work retry RUN                                             a failed one, from its last step
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("verb", choices=("begin", "submit", "ls", "status", "end"))
+    parser.add_argument("verb", choices=("begin", "submit", "ls", "status", "end", "retry"))
     parser.add_argument("run", metavar="RUN|JOB", nargs="?", help="a run's id or its beginning; submit: the job")
     parser.add_argument("--task", metavar="ID", help="begin, submit, ls: the task it belongs to")
     parser.add_argument("--job", metavar="JOB", help="ls: only runs of this job")
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     work = Host().work
-    if args.verb in ("status", "end") and not args.run:
+    if args.verb in ("status", "end", "retry") and not args.run:
         raise HoldfastError("usage", f"hold work {args.verb} needs a RUN", "hold work ls lists them")
     if args.verb == "submit" and not args.run:
         raise HoldfastError("usage", "hold work submit needs a JOB", "the name of a function in holdfast.Jobs()")
@@ -57,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
         answer = work.runs(task=args.task, job=args.job, state=args.state)
     elif args.verb == "status":
         answer = work.status(args.run)
+    elif args.verb == "retry":
+        answer = work.retry(args.run, why=args.why)
     else:
         state = "failed" if args.failed else "done"
         answer = work.call("run_end", run=args.run, epoch=args.epoch, state=state, why=args.why)

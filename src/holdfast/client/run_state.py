@@ -90,9 +90,9 @@ class AsyncRunState:
             found["entries"] += [entry for entry in page if at is None or entry["seq"] <= at]
         return found
 
-    async def message(self, message: object) -> int:
+    async def message(self, message: object, *, why: str | None = None) -> int:
         """One more message of the conversation, in the log and in the window; its number."""
-        return int((await self._call("memory_append", message=message))["seq"])
+        return int((await self._call("memory_append", message=message, why=why))["seq"])
 
     async def window(self, max_tokens: int | None = None) -> list[Any]:
         """The newest messages that fit so many tokens (an estimate), and every instruction."""

@@ -86,9 +86,9 @@ class RunState:
             found["entries"] += [entry for entry in page if at is None or entry["seq"] <= at]
         return found
 
-    def message(self, message: object) -> int:
+    def message(self, message: object, *, why: str | None = None) -> int:
         """One more message of the conversation, in the log and in the window; its number."""
-        return int((self._call("memory_append", message=message))["seq"])
+        return int((self._call("memory_append", message=message, why=why))["seq"])
 
     def window(self, max_tokens: int | None = None) -> list[Any]:
         """The newest messages that fit so many tokens (an estimate), and every instruction."""

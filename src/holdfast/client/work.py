@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _WITH_REQUEST = frozenset({
     "begin_run", "run_end", "step_begin", "step_end", "step_next", "step_fail", "step_settle", "log_append",
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
-    "run_claim",
+    "run_claim", "run_retry", "artifact_put", "artifact_rm",
 })  # fmt: skip
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 
@@ -104,6 +104,11 @@ class AsyncWork(AsyncExecs):
         )  # fmt: skip
         return str(made["run"])
 
+    async def retry(self, run: str, *, why: str | None = None) -> Json:
+        """Have a failed run tried again, from its last step: by a worker if it is a job, else by whoever begins it."""
+        told: Json = await self.call("run_retry", run=run, why=why)
+        return told
+
     async def claim(self, jobs: Sequence[str], *, worker: str, lease: float, standby: bool = False) -> Json:
         """The next run of these jobs, leased to this worker; without one, `run` is None. What `hold worker` asks."""
         made: Json = await self.call("run_claim", jobs=list(jobs), worker=worker, ttl_s=lease, standby=standby)
@@ -143,7 +148,7 @@ class AsyncWork(AsyncExecs):
 
     async def put_artifact(
         self, run: str, name: str, content: bytes, *, media: str | None = None, sources: Sequence[str] = (),
-        epoch: int | None = None,
+        epoch: int | None = None, why: str | None = None,
     ) -> Json:  # fmt: skip
         """Keep content under a name. Its pieces come first; it has the name when all of it is there."""
         import base64
@@ -158,7 +163,7 @@ class AsyncWork(AsyncExecs):
             await self.call("artifact_piece", sha256=sha256, piece=n, data=base64.b64encode(piece).decode())
         put: Json = await self.call(
             "artifact_put", run=run, name=name, sha256=sha256, data=small, media=media, sources=list(sources),
-            epoch=epoch,
+            epoch=epoch, why=why,
         )  # fmt: skip
         return put
 
@@ -225,22 +230,25 @@ class AsyncRun(AsyncRunState, AsyncSteps):
             self.id, key, session, *command, effect=effect, timeout=timeout, why=why, epoch=self.epoch
         )
 
-    async def log(self, body: object, *, kind: str = "message", step: str | None = None) -> int:
+    async def log(
+        self, body: object, *, kind: str = "message", step: str | None = None, why: str | None = None
+    ) -> int:
         """One more entry of the run's log; its number."""
-        return int((await self._call("log_append", body=body, kind=kind, step=step))["seq"])
+        return int((await self._call("log_append", body=body, kind=kind, step=step, why=why))["seq"])
 
-    async def note(self, text: str, *, kind: str = "note") -> int:
+    async def note(self, text: str, *, kind: str = "note", why: str | None = None) -> int:
         """A decision, something learned, rejected, a question: for whoever goes on."""
-        return await self.log(text, kind=kind)
+        return await self.log(text, kind=kind, why=why)
 
     async def put(
-        self, name: str, content: bytes | str, *, media: str | None = None, sources: Sequence[str] = ()
-    ) -> Json:
+        self, name: str, content: bytes | str, *, media: str | None = None, sources: Sequence[str] = (),
+        why: str | None = None,
+    ) -> Json:  # fmt: skip
         """Keep an artifact of this run."""
         self._check()
         raw = content.encode() if isinstance(content, str) else bytes(content)
         return await self._work.put_artifact(
-            self.id, name, raw, media=media, sources=sources, epoch=self.epoch
+            self.id, name, raw, media=media, sources=sources, epoch=self.epoch, why=why
         )
 
     async def get(self, name: str) -> bytes:

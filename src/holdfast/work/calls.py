@@ -13,6 +13,7 @@ from ..model.limits import WINDOW_TOKENS
 from ..model.work import check_word
 from ..store.base import Store
 from . import checkpoint_rows as rows
+from . import values
 from .checkpoints import Checkpoints
 
 TYPE_CHECKING = False
@@ -157,12 +158,14 @@ class CheckpointCalls:
     # -- memory -----------------------------------------------------------------------------------------------------
 
     async def memory_append(
-        self, *, run: str, message: Any, epoch: int | None = None, by: str | None = None, request: str | None = None
-    ) -> Json:
+        self, *, run: str, message: Any, epoch: int | None = None, why: str | None = None, by: str | None = None,
+        request: str | None = None,
+    ) -> Json:  # fmt: skip
         """A message more; on disk when this returns."""
         return await self.memory.append(
-            await self._run(run), message, epoch=epoch, by=by or self.by, request=request or ids.new("req_")
-        )
+            await self._run(run), message, epoch=epoch, why=_reason(why), by=by or self.by,
+            request=request or ids.new("req_"),
+        )  # fmt: skip
 
     async def memory_window(self, *, run: str, max_tokens: int = WINDOW_TOKENS, by: str | None = None) -> Json:
         """The newest messages that fit a number of tokens (an estimate), pinned ones always."""
@@ -170,11 +173,11 @@ class CheckpointCalls:
 
     async def memory_set(
         self, *, run: str, name: str, value: Any = None, ttl_s: float | None = None, epoch: int | None = None,
-        by: str | None = None, request: str | None = None,
+        why: str | None = None, by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         """Keep a scratch value; `ttl_s` of 0 forgets it."""
         return await self.memory.set(
-            await self._run(run), name, value, ttl_s=ttl_s, epoch=epoch, by=by or self.by,
+            await self._run(run), name, value, ttl_s=ttl_s, epoch=epoch, why=_reason(why), by=by or self.by,
             request=request or ids.new("req_"),
         )  # fmt: skip
 
@@ -188,6 +191,10 @@ def grown(name: str, args: Json) -> int | None:
         return None
     body = args.get("body") or args.get("message") or ""
     return len(str(body)) if isinstance(body, (str, dict)) else 100
+
+
+def _reason(why: str | None) -> str | None:
+    return values.said(why, "the reason")
 
 
 def _label(label: str | None) -> str | None:

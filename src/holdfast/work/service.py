@@ -32,10 +32,10 @@ from .calls import CheckpointCalls
 from .job_calls import JobCalls
 
 Json = dict[str, Any]
+_text = values.said
 T = TypeVar("T")
 _RUN_ID_LENGTH = len("run_") + 16
 _LISTED_MAX = 1000  # runs or log entries in one answer; a following call goes on from there
-_TEXT_MAX = 16 << 10  # a reason, an error, evidence: pages, not books
 
 
 class Work(CheckpointCalls, JobCalls):
@@ -213,9 +213,10 @@ class Work(CheckpointCalls, JobCalls):
 
     async def log_append(
         self, *, run: str, body: Any, kind: str = "note", epoch: int | None = None, step: str | None = None,
-        by: str | None = None, request: str | None = None,
+        why: str | None = None, by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         """One more entry of the run's log. With an epoch it is the worker's; without, an operator's remark."""
+        body = notes.with_why(body, _text(why, "the reason"))
         if kind not in LOG_KINDS[4:]:
             raise invalid(f"a log entry is one of {', '.join(LOG_KINDS[4:])}", f"not {str(kind)[:40]!r}")
         run, text, asked = await self._run(run), values.encode(body, f"the {kind}"), request or ids.new("req_")
@@ -242,7 +243,8 @@ class Work(CheckpointCalls, JobCalls):
 
     async def artifact_put(
         self, *, run: str, name: str, sha256: str | None = None, data: str | None = None, media: str | None = None,
-        sources: list[str] | None = None, epoch: int | None = None, by: str | None = None,
+        sources: list[str] | None = None, epoch: int | None = None, why: str | None = None, by: str | None = None,
+        request: str | None = None,
     ) -> Json:  # fmt: skip
         """Name a content: given here (base64), or by its hash after its pieces."""
         run = await self._run(run)
@@ -259,11 +261,13 @@ class Work(CheckpointCalls, JobCalls):
             raise invalid("an artifact needs its content or its hash", "pass data, or send pieces and pass sha256")
         content = artifacts.check_hash(sha256)
         origin = values.encode(sources or [], "the sources")
+        who, asked, reason = by or self.by, request or ids.new("req_"), _text(why, "the reason")
         return await self.store.write(
-            lambda: artifacts.put(
-                run, name, content, raw, media=media, made_by=by or self.by, sources=origin, epoch=epoch
+            lambda: notes.explained(
+                artifacts.put(run, name, content, raw, media=media, made_by=who, sources=origin, epoch=epoch),
+                run, f"put artifact {name}", reason, epoch, who, asked,
             )
-        )
+        )  # fmt: skip
 
     async def artifact_find(self, *, run: str, name: str, by: str | None = None) -> Json:
         run = await self._run(run)
@@ -275,9 +279,17 @@ class Work(CheckpointCalls, JobCalls):
         raw = await self.store.read(lambda: artifacts.read(content, piece))
         return {"data": None if raw is None else base64.b64encode(raw).decode()}
 
-    async def artifact_rm(self, *, run: str, name: str, epoch: int | None = None, by: str | None = None) -> Json:
-        run = await self._run(run)
-        return await self.store.write(lambda: artifacts.remove(run, name, epoch))
+    async def artifact_rm(
+        self, *, run: str, name: str, epoch: int | None = None, why: str | None = None, by: str | None = None,
+        request: str | None = None,
+    ) -> Json:  # fmt: skip
+        run, who, asked = await self._run(run), by or self.by, request or ids.new("req_")
+        reason = _text(why, "the reason")
+        return await self.store.write(
+            lambda: notes.explained(
+                artifacts.remove(run, name, epoch), run, f"remove artifact {name}", reason, epoch, who, asked
+            )
+        )
 
     async def artifact_ls(self, *, run: str | None = None, by: str | None = None) -> list[Json]:
         owner = None if run is None else await self._run(run)
@@ -318,19 +330,6 @@ class Work(CheckpointCalls, JobCalls):
             request=request or ids.new("req_"),
             args_hash=values.digest(text),
         )
-
-
-def _text(text: str | None, what: str) -> str | None:
-    """Something said, as every backend can keep it."""
-    if not text:
-        return None
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = text.encode("utf-8", "backslashreplace").decode()
-    if len(text) > _TEXT_MAX:
-        raise invalid(f"{what} has at most {_TEXT_MAX:,} characters", "say it shorter; keep the rest as an artifact")
-    return text.replace("\0", "\\0")
 
 
 def _bytes(data: str) -> bytes:
