@@ -38,13 +38,17 @@ _CONNECT_S = 10.0  # one attempt to connect; a server that starts answers sooner
 _PAUSE_S, _PAUSE_MAX_S = 0.05, 2.0  # between attempts, doubling
 _CLASHES_MAX = 10  # a transaction that lost a deadlock is run again so often
 _MIGRATION_LOCK = 0x686F6C64  # "hold": two processes that open a new database at once take turns
+_LOCK_TIMEOUT = "30s"  # as the server writes it
 _SETTINGS = {
-    "application_name": "holdfast",
     # A worker that is stopped in the middle of a transaction keeps a row lock; the server takes it away after this,
     # so that a standby is not stopped with it.
     "idle_in_transaction_session_timeout": "10000",
-    "lock_timeout": "30000",  # longer than the above: what is still locked then is somebody's open psql
+    "lock_timeout": _LOCK_TIMEOUT,  # longer than the above: what is still locked then is somebody's open psql
 }
+
+# Behind a pooler that lends a connection for one transaction (PgBouncer) nothing can be set for longer than that.
+_SETTINGS_LOCAL = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in _SETTINGS.items())
+_SYNCHRONOUS = "SELECT set_config('synchronous_commit', 'on', {local}) WHERE current_setting('synchronous_commit') = 'off'"
 
 # The server goes, is going, or is coming back: wait. Everything else a repetition would not mend.
 _AWAY = (
@@ -60,6 +64,8 @@ _AWAY = (
     TimeoutError,
     OSError,
 )
+# How a pooler shows itself: it refuses settings at the start, or a statement was prepared on another connection.
+_STRANGER = (asyncpg.exceptions.InvalidSQLStatementNameError, asyncpg.exceptions.DuplicatePreparedStatementError)
 _CLASH = (asyncpg.exceptions.SerializationError, asyncpg.exceptions.DeadlockDetectedError)
 
 
@@ -73,6 +79,7 @@ class PostgresStore:
         self._idle: list[asyncpg.Connection[Any]] = []
         self._gate = asyncio.Semaphore(_CONNECTIONS_MAX)
         self._texts: dict[str, str] = {}
+        self._pooled = False  # behind a pooler: only what is within one transaction holds together
         self._closed = False
 
     @classmethod
@@ -82,8 +89,8 @@ class PostgresStore:
         self = cls(url, wait_s)
         known = migrations or all_migrations()
         try:
-            async with self._connection() as connection:  # a wrong address is told at once, not waited for
-                await self._migrate(connection, known)
+            async with self._connection() as connection, connection.transaction():
+                await self._migrate(connection, known)  # a wrong address is told at once, not waited for
         except _AWAY as e:
             raise self._unreachable(e) from None
         except asyncpg.PostgresError as e:
@@ -95,7 +102,7 @@ class PostgresStore:
         return self
 
     async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
-        foreseen = quick() if quick is not None else None
+        foreseen = quick() if quick is not None and not self._pooled else None
         if foreseen is not None and await self._quickly(foreseen):
             answer: T = foreseen.answer
             return answer
@@ -129,7 +136,7 @@ class PostgresStore:
         try:
             async with self._connection() as connection:
                 return bool(await connection.fetch(text, *quick.args))
-        except (*_AWAY, *_CLASH, asyncpg.exceptions.UniqueViolationError):
+        except (*_AWAY, *_CLASH, *_STRANGER, asyncpg.exceptions.UniqueViolationError):
             return False
         except asyncpg.PostgresError as e:
             raise self._explain(e) from e
@@ -144,7 +151,9 @@ class PostgresStore:
             try:
                 async with self._connection() as connection:
                     value = await self._once(connection, transaction, begin)
-            except _CLASH as e:
+            except (*_CLASH, *_STRANGER) as e:
+                if isinstance(e, _STRANGER):
+                    self._behind_pooler()
                 clashes += 1
                 if clashes > _CLASHES_MAX:
                     raise HoldfastError("busy", f"{self.shown}: {e}", "try again") from None
@@ -167,6 +176,9 @@ class PostgresStore:
     async def _once(
         self, connection: asyncpg.Connection[Any], transaction: Callable[[], Transaction[T]], begin: str
     ) -> T:
+        if self._pooled:
+            synchronous = "" if "READ ONLY" in begin else "; " + _SYNCHRONOUS.format(local="true")
+            begin += _SETTINGS_LOCAL + synchronous
         await connection.execute(begin)
         try:
             value = await self._drive(connection, transaction())
@@ -206,23 +218,40 @@ class PostgresStore:
             while self._idle and self._idle[-1].is_closed():
                 self._idle.pop()
             connection = self._idle.pop() if self._idle else await self._connect()
+            pooled = self._pooled
             try:
                 yield connection
             except BaseException as e:
-                unsound = isinstance(e, asyncpg.exceptions.InternalClientError)
+                unsound = isinstance(e, (asyncpg.exceptions.InternalClientError, *_STRANGER))
                 if unsound or connection.is_closed() or connection.is_in_transaction() or self._closed:
                     connection.terminate()
                 else:
                     self._idle.append(connection)
                 raise
-            if self._closed:
+            if self._closed or pooled is not self._pooled:
                 connection.terminate()
             else:
                 self._idle.append(connection)
 
+    def _behind_pooler(self) -> None:
+        if self._pooled:
+            return
+        log.info("%s is behind a pooler: each transaction brings its own settings", self.shown)
+        self._pooled = True
+        while self._idle:
+            self._idle.pop().terminate()
+
     async def _connect(self) -> asyncpg.Connection[Any]:
+        settings = {"application_name": "holdfast", **({} if self._pooled else _SETTINGS)}
         try:
-            connection = await asyncpg.connect(self.url, timeout=_CONNECT_S, server_settings=_SETTINGS)
+            connection = await asyncpg.connect(
+                self.url, timeout=_CONNECT_S, server_settings=settings,
+                **({"statement_cache_size": 0} if self._pooled else {}),
+            )  # fmt: skip
+        except asyncpg.exceptions.ProtocolViolationError as e:
+            if self._pooled or "startup parameter" not in str(e):
+                raise
+            return await self._connect_pooled()
         except _AWAY:
             raise
         except (
@@ -236,18 +265,26 @@ class PostgresStore:
             raise HoldfastError(
                 "store_unreachable", f"{self.shown}: {_first(e)}", "check the URL in HOLDFAST_STORE"
             ) from None
-        # Acknowledged means on disk, also where the server's default says otherwise; stricter settings are kept.
-        await connection.execute(
-            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-        )
+        if not self._pooled:
+            # Acknowledged means on disk, also where the server's default says otherwise; stricter settings are kept.
+            await connection.execute(_SYNCHRONOUS.format(local="false"))
+            try:
+                kept = await connection.fetchval("SELECT current_setting('lock_timeout')") == _LOCK_TIMEOUT
+            except _STRANGER:
+                kept = False
+            if not kept:  # somebody in between ignores settings
+                connection.terminate()
+                return await self._connect_pooled()
         return connection
+
+    async def _connect_pooled(self) -> asyncpg.Connection[Any]:
+        self._behind_pooler()
+        return await self._connect()
 
     async def _migrate(self, connection: asyncpg.Connection[Any], known: list[tuple[int, str]]) -> None:
         has = await connection.fetchval("SELECT to_regclass('schema_version') IS NOT NULL")
         version = await connection.fetchval("SELECT MAX(version) FROM schema_version") if has else 0
-        if not outstanding(version or 0, known, self.shown):
-            return
-        async with connection.transaction():
+        if outstanding(version or 0, known, self.shown):
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
             await connection.execute(statements(VERSIONS, _WORDS)[0])
             version = await connection.fetchval("SELECT COALESCE(MAX(version), 0) FROM schema_version")
