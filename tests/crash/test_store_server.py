@@ -146,7 +146,7 @@ async def main(url, run, epoch):
         return rows
     store._execute = execute
     try:
-        await Work(store).step_begin(run=run, key="late", epoch=epoch)
+        await Work(store).log_append(run=run, body="late", epoch=epoch)
         print("written", flush=True)
     except Exception as e:
         print(e.code, flush=True)
@@ -175,7 +175,7 @@ async def test_a_worker_stopped_with_the_row_lock_in_hand_does_not_stop_the_stan
                 assert stopped.stdout.read() == "fenced\n"
             finally:
                 stopped.kill()
-        assert await work.step_ls(run=made["run"]) == []
+        assert "late" not in [entry["body"] for entry in await work.log_read(run=made["run"])]
 
 
 def _stopped(pid: int) -> bool:
