@@ -291,6 +291,12 @@ class AsyncRun(AsyncRunState, AsyncSteps):
     async def _call(self, name: str, /, **args: Any) -> Any:
         return await self._work.call(name, run=self.id, epoch=self.epoch, **args)
 
+    async def _located(self, sessions: object) -> object:
+        return await self._work.located(sessions)
+
+    async def _send(self, name: str, /, **args: Any) -> Any:
+        return await self._work.call(name, **args)
+
     async def _call_read(self, name: str, /, **args: Any) -> Any:
         return await self._work.call(name, run=self.id, **args)
 

@@ -286,6 +286,12 @@ class Run(RunState, Steps):
     def _call(self, name: str, /, **args: Any) -> Any:
         return self._work.call(name, run=self.id, epoch=self.epoch, **args)
 
+    def _located(self, sessions: object) -> object:
+        return self._work.located(sessions)
+
+    def _send(self, name: str, /, **args: Any) -> Any:
+        return self._work.call(name, **args)
+
     def _call_read(self, name: str, /, **args: Any) -> Any:
         return self._work.call(name, run=self.id, **args)
 

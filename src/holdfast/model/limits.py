@@ -94,6 +94,7 @@ KEY_MAX = 512  # a step's key, a worker, an artifact's name: a long path fits, a
 ITEMS_MAX = 100_000  # items a run declares up front: status lists them, and they are kept as one value
 VALUE_BYTES_MAX = 8 << 20  # one result, message or parameter set: half a request of the host, base64 and frame fit
 ARGS_SHOWN_BYTES = 16 << 10  # arguments kept to be read by a person who settles; more is known by its hash alone
+REPLY_STATE_BYTES = 4 << 20  # a state that comes in one reply: as JSON it has room in it, also when escaped
 PIECE_BYTES = 1 << 20  # an artifact is kept in pieces of this: bounded memory, and a request of the host holds one
 ARTIFACT_BYTES_MAX = 1 << 30  # what a program can still hold and hash in one go; larger things belong elsewhere
 RUN_LEASE_S = 30.0  # a dead worker is replaced after this; a garbage collection or a busy machine stays well below

@@ -7,6 +7,8 @@ import binascii
 import os
 from typing import Any
 
+import msgspec
+
 from ..model import ids
 from ..model.errors import invalid
 from ..model.limits import WINDOW_TOKENS
@@ -14,6 +16,7 @@ from ..model.work import check_word
 from ..store.base import Store
 from . import checkpoint_rows as rows
 from . import values
+from .artifacts import check_hash
 from .checkpoints import Checkpoints
 
 TYPE_CHECKING = False
@@ -81,11 +84,16 @@ class CheckpointCalls:
         return saved.describe()
 
     async def checkpoint_put(
-        self, *, run: str, record: str, hash: str, size: int, log_upto: int, base: int | None = None,
-        base_hash: str = "", label: str | None = None, epoch: int | None = None, by: str | None = None,
-        request: str | None = None,
+        self, *, run: str, hash: str, size: int, log_upto: int, record: str = "", sent: str | None = None,
+        base: int | None = None, base_hash: str = "", label: str | None = None, epoch: int | None = None,
+        by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
-        """A milestone whose change the client has worked out; refused (`conflict`) if the log went on meanwhile."""
+        """A milestone whose change the client has worked out; refused (`conflict`) if the log went on meanwhile.
+
+        A large record is sent as the pieces of a content first (`artifact_piece`), and `sent` is its hash.
+        """
+        if sent is not None:
+            check_hash(sent)
         try:
             raw = base64.b64decode(record, validate=True)
         except (binascii.Error, ValueError, TypeError):
@@ -96,16 +104,35 @@ class CheckpointCalls:
             await self._run(run), "milestone", _label(label), by or self.by, request or ids.new("req_"), int(log_upto),
             base, str(base_hash), str(hash), int(size), raw,
         )  # fmt: skip
-        return (await self.checkpoints.put(new, epoch)).describe()
+        return (await self.checkpoints.put(new, epoch, sent)).describe()
+
+    async def checkpoint_records(self, *, run: str, seq: int | None = None, by: str | None = None) -> Json:
+        """One without its state: the records it is made of, oldest first, for whoever puts it together in pieces."""
+        run = await self._run(run)
+        found, records = await self.store.read(lambda: rows.lengths(run, seq))
+        return {**found.describe(), "records": [{"seq": n, "length": length} for n, length in records]}
+
+    async def checkpoint_part(self, *, run: str, seq: int, piece: int, by: str | None = None) -> Json:
+        """A piece of one record, base64."""
+        run = await self._run(run)
+        raw = await self.store.read(lambda: rows.part(run, int(seq), int(piece)))
+        return {"data": base64.b64encode(raw).decode()}
 
     async def checkpoint_ls(self, *, run: str, limit: int = _LISTED_MAX, by: str | None = None) -> list[Json]:
         """The latest ones, oldest first."""
         run, most = await self._run(run), max(1, min(int(limit), _LISTED_MAX))
         return await self.store.read(lambda: rows.listing(run, most))
 
-    async def checkpoint_show(self, *, run: str, seq: int | None = None, by: str | None = None) -> Json:
-        """One with its state; the latest without a number."""
-        found, state = await self.checkpoints.show(await self._run(run), seq)
+    async def checkpoint_show(
+        self, *, run: str, seq: int | None = None, at_most: int | None = None, by: str | None = None
+    ) -> Json:
+        """One with its state; the latest without a number. A state over `at_most` bytes is left out (null)."""
+        run = await self._run(run)
+        if at_most is not None:
+            known = await self.store.read(lambda: rows.wanted(run, seq))
+            if known.size > at_most:
+                return {**known.describe(), "state": None}
+        found, state = await self.checkpoints.show(run, seq)
         return {**found.describe(), "state": state}
 
     async def checkpoint_diff(
@@ -116,13 +143,14 @@ class CheckpointCalls:
         return await self.checkpoints.diff(await self._run(run), seq, other, second)
 
     async def checkpoint_restore(
-        self, *, run: str, seq: int, epoch: int | None = None, by: str | None = None, request: str | None = None
-    ) -> Json:
+        self, *, run: str, seq: int, at_most: int | None = None, epoch: int | None = None, by: str | None = None,
+        request: str | None = None,
+    ) -> Json:  # fmt: skip
         """Its state is the run's state again: a new checkpoint, and nothing that was done is undone."""
         saved, state = await self.checkpoints.restore(
             await self._run(run), seq, epoch=epoch, by=by or self.by, request=request or ids.new("req_")
         )
-        return {**saved.describe(), "state": state}
+        return {**saved.describe(), "state": None if at_most is not None and saved.size > at_most else state}
 
     async def checkpoint_fork(
         self, *, run: str, seq: int | None = None, label: str | None = None, by: str | None = None,
@@ -143,9 +171,13 @@ class CheckpointCalls:
         self.checkpoints.look_soon(run)
         return {"run": run, "every_entries": entries, "every_bytes": size}
 
-    async def state_at(self, *, run: str, position: int | None = None, by: str | None = None) -> Json:
-        """The state at a position of the log, rebuilt; nothing is executed."""
+    async def state_at(
+        self, *, run: str, position: int | None = None, at_most: int | None = None, by: str | None = None
+    ) -> Json:
+        """The state at a position of the log, rebuilt; nothing is executed. Over `at_most` bytes it is left out."""
         state, at, digest = await self.checkpoints.state_at(await self._run(run), position)
+        if at_most is not None and len(msgspec.json.encode(state)) > at_most:
+            state = None
         return {"run": run, "at": at, "hash": digest, "state": state}
 
     async def history(

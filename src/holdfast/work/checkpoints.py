@@ -75,15 +75,18 @@ class Checkpoints:
                     return saved
         raise AssertionError("unreachable")
 
-    async def put(self, new: New, epoch: int | None) -> Row:
-        """A change that a client made of a state it holds itself."""
+    async def put(self, new: New, epoch: int | None, sent: str | None = None) -> Row:
+        """A change that a client made of a state it holds itself; `sent`: the hash of a record that came in pieces."""
         self._lines.forget(new.run)
-        saved = await self._store.write(lambda: rows.save(new, epoch))
+        if sent is None:
+            saved = await self._store.write(lambda: rows.save(new, epoch))
+        else:
+            saved = await self._store.write(lambda: rows.save_sent(new, sent, epoch))
         counts = self._chains.get(new.run)
         if new.base is None:
-            counts = [len(new.record), 0, 0]
+            counts = [saved.stored, 0, 0]
         elif counts is not None:
-            counts = [counts[0], counts[1] + len(new.record), counts[2] + 1]
+            counts = [counts[0], counts[1] + saved.stored, counts[2] + 1]
         if counts is None or delta.snapshot_due(*counts):
             self._background.add(self._compact_chain(new.run, saved.seq))
         else:
