@@ -141,8 +141,7 @@ def _sequential(rates: Mapping[str, list[float]], rounds: int, steps: int) -> Re
         notes=(
             f"{rounds} rounds of {steps} steps, each way in turn, all on one disk; a step's body returns 2 KB at once",
             "ours: `run.step` of the SDK, intent (2 KB of arguments) and outcome (2 KB) each on disk, through the host",
-            "the peers, in their own process, write the outcome alone; SQLite is as durable for them as for us"
-            " (journal_mode=WAL, synchronous=FULL: their own defaults)",
+            "the peers, in their own process, write the outcome alone, as durably: synchronous=FULL by their defaults",
             "LangGraph with durability=sync, a new thread each round: its state has at most a round's messages",
             f"ours without SDK and socket, the work plane alone: {spread(rates['one'])}; that is "
             + ", ".join(f"{number(ratio(rates['one'], rates[peer]))} times {peer}" for peer in _SQLITE),

@@ -58,9 +58,8 @@ async def test_the_async_face_does_batches_too(hold: HomeForTests) -> None:
     async def body(item: int) -> int:
         return item * 2
 
-    async with AsyncHost(str(hold.path)) as host:
-        async with await host.work.run() as run:
-            assert await run.each("double", body, [1, 2, 3], effect="idempotent") == [2, 4, 6]
+    async with AsyncHost(str(hold.path)) as host, await host.work.run() as run:
+        assert await run.each("double", body, [1, 2, 3], effect="idempotent") == [2, 4, 6]
 
 
 _DIES = """

@@ -38,7 +38,7 @@ def writes(sql: str) -> bool:
 
 def commits(sql: str) -> bool:
     """Also a statement that is a transaction of its own (store/postgres_quick.py)."""
-    return sql == "COMMIT" or sql.lstrip().startswith("WITH") and "INSERT INTO log" in sql
+    return sql == "COMMIT" or (sql.lstrip().startswith("WITH") and "INSERT INTO log" in sql)
 
 
 def watch_statements(boundaries: Boundaries) -> None:

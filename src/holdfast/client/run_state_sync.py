@@ -74,7 +74,7 @@ class RunState:
             self._held = None
             found = self._call("checkpoint_restore", seq=seq, at_most=REPLY_STATE_BYTES)
         state: Json | None = found["state"]
-        if state is None:  # too large for one reply: in pieces, and a copy, since ours is compared with at the next save
+        if state is None:  # too large for one reply: in pieces; and a copy, since the next save is compared with ours
             self._held = self._current()
             state = copy.deepcopy(self._held.state)
         return state

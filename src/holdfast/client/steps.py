@@ -180,4 +180,5 @@ def _about(key: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Json
     given = values.decode(values.encode(
         {"args": args, "kwargs": kwargs} if kwargs else list(args), f"the arguments of step {key!r}"
     ))  # fmt: skip
-    return {"key": key, "effect": effect, "args": given, "action": getattr(fn, "__qualname__", None) or type(fn).__name__}
+    action = getattr(fn, "__qualname__", None) or type(fn).__name__
+    return {"key": key, "effect": effect, "args": given, "action": action}

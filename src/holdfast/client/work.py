@@ -21,7 +21,7 @@ from .work_aio import AsyncBeat, AsyncDirect, sleep, twin, untwin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
     from .aio import AsyncHost, AsyncSession

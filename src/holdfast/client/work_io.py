@@ -169,7 +169,11 @@ def _abandon(loop: asyncio.AbstractEventLoop) -> None:
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
-    loop.run_until_complete(asyncio.gather(*left, asyncio.sleep(0), return_exceptions=True) if left else asyncio.sleep(0))
+
+    async def ended() -> None:
+        await asyncio.gather(*left, return_exceptions=True)
+
+    loop.run_until_complete(ended())
     loop.close()
 
 

@@ -16,7 +16,7 @@ from .work_io import Beat, Direct, sleep, twin, untwin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
     from .sync import Host, Session

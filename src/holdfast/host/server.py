@@ -133,12 +133,8 @@ class Server:
         reading: asyncio.Task[bytes] | None = None  # kept from one request to the next: what it has read is not lost
         try:
             while True:
-                if work is None and reading is None and self._laned(waiting, peer):
-                    assert self._lanes is not None
-                    rest = await self._lanes.serve(sock, peer, decoder, waiting)
-                    if rest is None:
-                        return
-                    waiting = rest
+                if work is None and reading is None:
+                    waiting = await self._lent(sock, peer, decoder, waiting)
                 if work is None and waiting:
                     work = loop.create_task(self._answer(waiting.pop(0), peer))
                     if reading is None:
@@ -164,8 +160,16 @@ class Server:
                 work.add_done_callback(_forget)
                 work.cancel()
 
-    def _laned(self, waiting: list[Json], peer: Peer) -> bool:
-        return bool(waiting and self._lanes and self._lanes.free and self._lanes.takes(waiting[0], peer))
+    async def _lent(
+        self, sock: socket.socket, peer: Peer, decoder: requests.Decoder, waiting: list[Json]
+    ) -> list[Json]:
+        """Lend the connection to a lane, if what is asked is for one; what is asked when it comes back."""
+        if not waiting or self._lanes is None or not self._lanes.free or not self._lanes.takes(waiting[0], peer):
+            return waiting
+        rest = await self._lanes.serve(sock, peer, decoder, waiting)
+        if rest is None:
+            raise ConnectionResetError("the client has left")
+        return rest
 
     async def _answer(self, request: Json, peer: Peer) -> Reply:
         try:

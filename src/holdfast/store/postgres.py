@@ -34,6 +34,7 @@ _MARKS = {
     "{for_share}": "FOR SHARE",
 }
 _CONNECTIONS_MAX = 8  # of one process: transactions are short, and a server has about a hundred for everybody
+_STATEMENTS_KEPT = 256  # prepared on each connection: more than the work plane has
 _CONNECT_S = 10.0  # one attempt to connect; a server that starts answers sooner, with a refusal
 _PAUSE_S, _PAUSE_MAX_S = 0.05, 2.0  # between attempts, doubling
 _CLASHES_MAX = 10  # a transaction that lost a deadlock is run again so often
@@ -48,7 +49,9 @@ _SETTINGS = {
 
 # Behind a pooler that lends a connection for one transaction (PgBouncer) nothing can be set for longer than that.
 _SETTINGS_LOCAL = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in _SETTINGS.items())
-_SYNCHRONOUS = "SELECT set_config('synchronous_commit', 'on', {local}) WHERE current_setting('synchronous_commit') = 'off'"
+_SYNCHRONOUS = (
+    "SELECT set_config('synchronous_commit', 'on', {local}) WHERE current_setting('synchronous_commit') = 'off'"
+)
 
 # The server goes, is going, or is coming back: wait. Everything else a repetition would not mend.
 _AWAY = (
@@ -228,7 +231,7 @@ class PostgresStore:
                 else:
                     self._idle.append(connection)
                 raise
-            if self._closed or pooled is not self._pooled:
+            if pooled != self._pooled or self._closed:
                 connection.terminate()
             else:
                 self._idle.append(connection)
@@ -246,7 +249,7 @@ class PostgresStore:
         try:
             connection = await asyncpg.connect(
                 self.url, timeout=_CONNECT_S, server_settings=settings,
-                **({"statement_cache_size": 0} if self._pooled else {}),
+                statement_cache_size=0 if self._pooled else _STATEMENTS_KEPT,
             )  # fmt: skip
         except asyncpg.exceptions.ProtocolViolationError as e:
             if self._pooled or "startup parameter" not in str(e):

@@ -176,9 +176,8 @@ class CheckpointCalls:
     ) -> Json:
         """The state at a position of the log, rebuilt; nothing is executed. Over `at_most` bytes it is left out."""
         state, at, digest = await self.checkpoints.state_at(await self._run(run), position)
-        if at_most is not None and len(msgspec.json.encode(state)) > at_most:
-            state = None
-        return {"run": run, "at": at, "hash": digest, "state": state}
+        large = at_most is not None and len(msgspec.json.encode(state)) > at_most
+        return {"run": run, "at": at, "hash": digest, "state": None if large else state}
 
     async def history(
         self, *, run: str, at: int | None = None, after: int = 0, limit: int = _LISTED_MAX, by: str | None = None
