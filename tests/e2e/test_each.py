@@ -127,3 +127,28 @@ def test_a_connection_changes_between_single_steps_and_everything_else_at_will(h
         assert run.status()["steps"]["done"] == 10
         hold.kill_daemon()
         assert run.step("after", lambda: 2) == 2
+
+
+_DYING_ENTRY = """
+import os, sys
+with open({tries!r}, "a+") as tries:
+    tries.write("x")
+    tries.seek(0)
+    if len(tries.read()) <= 2:
+        tries.flush()
+        os.kill(os.getpid(), 9)
+os.execv(sys.executable, [sys.executable, "-I", {entry!r}, *sys.argv[1:]])
+"""
+
+
+def test_a_host_that_is_killed_while_it_starts_is_started_again_by_a_work_call(
+    hold: HomeForTests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from holdfast.client import launch
+
+    dying, tries = tmp_path / "entry.py", tmp_path / "tries"
+    dying.write_text(_DYING_ENTRY.format(tries=str(tries), entry=launch._ENTRY))
+    monkeypatch.setattr(launch, "_ENTRY", str(dying))
+    with Host(str(hold.path)) as host, host.work.run() as run:
+        assert run.step("s", lambda: 1) == 1
+    assert len(tries.read_text()) == 3
