@@ -144,7 +144,7 @@ async def test_a_step_that_goes_as_foreseen_is_one_statement_and_one_whose_answe
             transactions += 1
             return await once(*args)
 
-        store._once = counted  # type: ignore[method-assign]
+        store._once = counted  # type: ignore[method-assign, assignment]
         await work.step_begin(key="a", args=[1], **mine)
         await work.step_next(ended={"key": "a", "request": "r", "result": 1}, key="b", **mine)
         await work.step_end(key="b", result=2, **mine)
