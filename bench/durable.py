@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from . import proc
@@ -72,7 +73,7 @@ def measure(quick: bool) -> list[Result]:
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hold-bench-durable-"))
         home = stack.enter_context(Ours())
-        engines = {"ours": stack.enter_context(Engine("ours", home.path))}
+        engines = {name: stack.enter_context(Engine(name, home.path)) for name in ("ours", "each")}
         for peer, name in _SQLITE.items():
             where = f"sqlite:///{folder}/{name}.db" if name == "dbos" else f"{folder}/{name}.db"
             engines[peer] = stack.enter_context(Engine(name, where))
@@ -80,7 +81,8 @@ def measure(quick: bool) -> list[Result]:
             engines[name] = stack.enter_context(Engine(name, f"sqlite:///{folder}/{name}.db"))
         rates = _interleaved(engines, rounds, steps)
         flushes = _flushes(engines, home.daemon_pid())
-    return [_sequential(rates, rounds, steps), _concurrent(rates), flushes, _postgres(rounds, steps)]
+    one_by_one = _sequential(rates, rounds, steps)
+    return [one_by_one, _batch(rates, one_by_one), _concurrent(rates), flushes, *_postgres(rounds, steps)]
 
 
 def _interleaved(engines: Mapping[str, Engine], rounds: int, steps: int) -> dict[str, list[float]]:
@@ -94,10 +96,34 @@ def _interleaved(engines: Mapping[str, Engine], rounds: int, steps: int) -> dict
     return rates
 
 
-def _compared(rates: Mapping[str, list[float]], peers: Sequence[str]) -> tuple[dict[str, float], dict[str, float]]:
+def _compared(
+    rates: Mapping[str, list[float]], peers: Sequence[str], ours: str = "ours"
+) -> tuple[dict[str, float], dict[str, float]]:
     return (
         {peer: statistics.median(rates[peer]) for peer in peers},
-        {peer: ratio(rates["ours"], rates[peer]) for peer in peers},
+        {peer: ratio(rates[ours], rates[peer]) for peer in peers},
+    )
+
+
+def _batch(rates: Mapping[str, list[float]], one_by_one: Result) -> Result:
+    """The same comparison and the same targets, for steps that are known beforehand."""
+    peers, ratios = _compared(rates, list(one_by_one.peers), "each")
+    limits = [target.limit for target in one_by_one.targets]
+    return replace(
+        one_by_one,
+        key=one_by_one.key + "-batch",
+        name=one_by_one.name.replace("one after the other", "as a batch (`run.each`)"),
+        ours=statistics.median(rates["each"]),
+        peers=peers,
+        ratios=ratios,
+        targets=tuple(
+            Target(f"ours ÷ {peer}", ratios[peer], limit, "higher") for peer, limit in zip(peers, limits, strict=True)
+        ),
+        notes=(
+            "in the same rounds as the row above, against the same runs of the peers",
+            "every intent is on disk before its body runs, every outcome before the next body: both in one commit",
+            f"ours: {spread(rates['each'])}; that is {number(ratio(rates['each'], rates['ours']))} times `run.step`",
+        ),
     )
 
 
@@ -115,7 +141,7 @@ def _sequential(rates: Mapping[str, list[float]], rounds: int, steps: int) -> Re
         notes=(
             f"{rounds} rounds of {steps} steps, each way in turn, all on one disk; a step's body returns 2 KB at once",
             "ours: `run.step` of the SDK, intent (2 KB of arguments) and outcome (2 KB) each on disk, through the host",
-            "the peers, in their own process, write the outcome alone",
+            "the peers, in their own process, write the outcome alone, as durably: synchronous=FULL by their defaults",
             "LangGraph with durability=sync, a new thread each round: its state has at most a round's messages",
             f"ours without SDK and socket, the work plane alone: {spread(rates['one'])}; that is "
             + ", ".join(f"{number(ratio(rates['one'], rates[peer]))} times {peer}" for peer in _SQLITE),
@@ -178,12 +204,14 @@ def _flushes(engines: Mapping[str, Engine], host: int) -> Result:
     for name, engine, kind in (
         ("ours", engines["ours"], "unsafe"),
         ("none", engines["ours"], "none"),
+        ("each", engines["each"], "unsafe"),
         *((peer, engines[peer], "unsafe") for peer in _SQLITE),
     ):
-        if engine is engines["ours"]:
+        hosted = engine in (engines["ours"], engines["each"])
+        if hosted:
             proc.settle([host], 1.0)  # past the moment when an idle host folds its log into the database
             engine.rate(1, "plain")  # begins the log anew
-        with _counting(host if engine is engines["ours"] else engine.pid) as found:
+        with _counting(host if hosted else engine.pid) as found:
             engine.rate(_COUNTED, kind)
         counts[name] = found[0] / _COUNTED
     return Result(
@@ -199,7 +227,7 @@ def _flushes(engines: Mapping[str, Engine], host: int) -> Result:
         notes=(
             f"fsync and fdatasync in {_COUNTED} steps, counted by `strace`; ours: all of the host's",
             "beside them: three for every 64 MB of log, when it is folded in, and one for each periodic checkpoint",
-            f"a step with effect none, ours: {number(counts['none'])}",
+            f"a step with effect none, ours: {number(counts['none'])}; one of a batch: {number(counts['each'])}",
         ),
     )
 
@@ -207,7 +235,7 @@ def _flushes(engines: Mapping[str, Engine], host: int) -> Result:
 # -- PostgreSQL --------------------------------------------------------------------------------------------------------
 
 
-def _postgres(rounds: int, steps: int) -> Result:
+def _postgres(rounds: int, steps: int) -> list[Result]:
     from tests.support.postgres import Server
 
     server = Server(fsync="on")  # as servers are
@@ -215,13 +243,14 @@ def _postgres(rounds: int, steps: int) -> Result:
         with ExitStack() as stack:
             home = stack.enter_context(Ours())
             ours = stack.enter_context(Engine("ours", server.url(), HOLDFAST_HOME=home.path))
+            each = stack.enter_context(Engine("each", server.url(), HOLDFAST_HOME=home.path))
             dbos = stack.enter_context(Engine("dbos", server.url()))
             absurd = stack.enter_context(Engine("absurd", _with_absurd(server.url())))
-            rates = _interleaved({"ours": ours, "DBOS": dbos, "absurd": absurd}, rounds, steps)
+            rates = _interleaved({"ours": ours, "each": each, "DBOS": dbos, "absurd": absurd}, rounds, steps)
     finally:
         server.close()
     peers, ratios = _compared(rates, ["DBOS", "absurd"])
-    return Result(
+    one_by_one = Result(
         key=f"{KEY}-postgres",
         name="durable steps, one after the other, PostgreSQL",
         unit="steps/s",
@@ -234,10 +263,11 @@ def _postgres(rounds: int, steps: int) -> Result:
         ),
         notes=(
             f"{rounds} rounds of {steps} steps, each way in turn, on one server (fsync on), over loopback",
-            "ours: two commits, intent and outcome; DBOS and absurd write the outcome alone",
-            *(f"{name}: {spread(rates[name])}" for name in rates),
+            "ours: two commits, intent and outcome, of one statement each; DBOS and absurd write the outcome alone",
+            *(f"{name}: {spread(rates[name])}" for name in ("ours", "DBOS", "absurd")),
         ),
     )
+    return [one_by_one, _batch(rates, one_by_one)]
 
 
 def _with_absurd(url: str) -> str:

@@ -8,7 +8,7 @@ import sys
 
 CLIENT = pathlib.Path(__file__).resolve().parent.parent / "src" / "holdfast" / "client"
 SOURCES = {"aio.py": "sync.py", "work.py": "work_sync.py", "run_state.py": "run_state_sync.py",
-           "stepped.py": "stepped_sync.py", "tasks.py": "tasks_sync.py",
+           "stepped.py": "stepped_sync.py", "steps.py": "steps_sync.py", "tasks.py": "tasks_sync.py",
            "verification.py": "verification_sync.py", "briefs.py": "briefs_sync.py"}  # fmt: skip
 RULES = [
     (r"from \.work_aio import AsyncBeat, AsyncDirect, ", "from .work_io import Beat, Direct, "),
@@ -22,13 +22,16 @@ RULES = [
     (r"from \.stepped import doubt", "from .stepped_sync import doubt"),
     (r"from \.briefs import AsyncBriefs", "from .briefs_sync import Briefs"),
     (r"from \.aio import AsyncSession\n", "from .sync import Session\n"),
+    (r"from \.steps import AsyncSteps", "from .steps_sync import Steps"),
+    (r"from \.work_aio import invoke", "from .work_io import invoke"),
     (r"from \.aio import AsyncSession, plain_text", "from .sync import Session, plain_text"),
     (r"from \.aio import AsyncHost", "from .sync import Host"),
     (r"from \.io_async import AsyncLine, AsyncWire", "from .io_sync import Line, Wire"),
     (r"\basync def\b", "def"),
     (r"\basync (for|with)\b", r"\1"),
     (r"\bawait ", ""),
-    (r"\bAsync(Host|Session|Channel|Wire|Line|Iterator|Work|Run|RunState|Beat|Direct|Execs|Tasks|Briefs)\b", r"\1"),
+    (r"\bAsync(Host|Session|Channel|Wire|Line|Iterator)\b", r"\1"),
+    (r"\bAsync(Work|Run|RunState|Beat|Direct|Execs|Steps|Tasks|Briefs)\b", r"\1"),
     (r"\baconnect\b", "connect"),
     (r"__a(enter|exit|iter|next)__", r"__\1__"),
 ]

@@ -15,10 +15,12 @@ from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.capabilities import ALL_CAPABILITIES
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
-from holdfast.integrations.langgraph import HoldfastSaver
+from holdfast.client.threads import LIST
+from holdfast.integrations.langgraph import HoldfastSaver, _SerdeCodec
 from holdfast.model.errors import HoldfastError
 
 TESTS = 81  # of the conformance package, 0.0.2; a later one has more
@@ -214,6 +216,35 @@ def test_two_hundred_turns_of_three_kilobytes_make_a_file_of_at_most_three_times
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()
     assert path.stat().st_size <= 3 * 200 * 3 * 1000
+
+
+def test_chat_messages_cost_their_change_however_long_the_history_is(tmp_path: Path) -> None:
+    chance, path = random.Random(6), tmp_path / "chat.db"
+    messages: list[Any] = []
+    config: Any = {"configurable": {"thread_id": "c", "checkpoint_ns": ""}}
+    with HoldfastSaver.open(f"sqlite:///{path}") as saver:
+        for turn in range(300):
+            used = {"input_tokens": turn, "output_tokens": 1, "total_tokens": turn + 1}
+            messages = [*messages, AIMessage(text(chance), id=f"m{turn}", usage_metadata=used)]
+            checkpoint = empty_checkpoint() | {"id": f"{turn:04}", "channel_values": {"messages": messages}}
+            config = saver.put(config, checkpoint, {"source": "loop", "step": turn}, {})
+    with sqlite3.connect(path) as database:
+        sizes = [size for (size,) in database.execute("SELECT length(record) FROM thread_checkpoint ORDER BY id")]
+    database.close()
+    # Whole ones, made in the background, are there too: few, and each four times rarer than the one before.
+    changes = sorted(sizes)[:-10]
+    assert changes[-1] <= 1.5 * changes[len(changes) // 2]
+
+
+def test_looking_at_messages_makes_no_object_for_each_and_still_tells_them_from_dictionaries() -> None:
+    codec = _SerdeCodec(JsonPlusSerializer())
+    message = AIMessage("said", id="m")
+    assert codec.views(LIST, [message])[0] is message.__dict__
+    fields = dict(message.__dict__)
+    assert codec.shadow(LIST, message) == codec.views(LIST, [message])[0]
+    assert codec.shadow(LIST, message) != codec.views(LIST, [fields])[0]
+    assert codec.shadow(LIST, fields) != codec.views(LIST, [message])[0]
+    assert codec.shadow(LIST, fields) == codec.views(LIST, [fields, message])[0]
 
 
 def test_a_wrong_url_and_a_closed_saver_are_said_in_one_line(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_a_worker_killed_at_any_boundary_of_its_steps_loses_nothing_and_repeats_
         folder.mkdir()
         job: dict[str, Any] = {"url": url, "folder": str(folder), "task": f"t{die_at}"}
         if nursery.run(f"{KILLING}:steps", die_at, **job):
-            assert die_at > 40, "there are more boundaries than that"
+            assert die_at > 30, "there are more boundaries than that"  # PostgreSQL: a statement is a whole transaction
             break
         check_steps(witness, job["task"], folder)
         if chance.random() < 0.3:  # the one who takes over may die as well

@@ -129,6 +129,43 @@ async def test_a_commit_whose_answer_was_lost_is_recognised_and_not_applied_agai
         assert seq == 4
 
 
+async def test_a_step_that_goes_as_foreseen_is_one_statement_and_one_whose_answer_is_lost_is_not_done_twice(
+    server: Server,
+) -> None:
+    async with working(server.url()) as work:
+        store = work.store
+        assert isinstance(store, PostgresStore)
+        made = await work.begin_run(worker="w", ttl_s=600)
+        mine: dict[str, Any] = {"run": made["run"], "epoch": made["epoch"]}
+        once, quickly, transactions = store._once, store._quickly, 0
+
+        async def counted(*args: Any) -> Any:
+            nonlocal transactions
+            transactions += 1
+            return await once(*args)
+
+        store._once = counted  # type: ignore[method-assign, assignment]
+        await work.step_begin(key="a", args=[1], **mine)
+        await work.step_next(ended={"key": "a", "request": "r", "result": 1}, key="b", **mine)
+        await work.step_end(key="b", result=2, **mine)
+        await work.step_end(key="c", effect="none", result=3, **mine)
+        assert transactions == 0
+
+        async def lost(quick: Any) -> bool:
+            assert await quickly(quick)
+            return False  # what the store makes of a connection that broke after the commit
+
+        store._quickly = lost  # type: ignore[method-assign]
+        assert (await work.step_begin(key="d", **mine))["decision"] == "execute"
+        ended = {"key": "d", "request": "r2", "result": 4}
+        assert (await work.step_next(ended=ended, key="e", **mine))["decision"] == "execute"
+        await work.step_end(key="e", result=5, **mine)
+        assert transactions == 3
+        steps = {s["key"]: (s["state"], s["result"], s["tries"]) for s in await work.step_ls(run=made["run"])}
+        assert steps == {key: ("done", n, 1) for n, key in enumerate("abcde", 1)}
+        assert [e["seq"] for e in await work.log_read(run=made["run"])] == list(range(1, 11))
+
+
 STOPPED = """
 import asyncio, os, signal, sys
 from holdfast.store import postgres
@@ -146,7 +183,7 @@ async def main(url, run, epoch):
         return rows
     store._execute = execute
     try:
-        await Work(store).step_begin(run=run, key="late", epoch=epoch)
+        await Work(store).log_append(run=run, body="late", epoch=epoch)
         print("written", flush=True)
     except Exception as e:
         print(e.code, flush=True)
@@ -175,7 +212,7 @@ async def test_a_worker_stopped_with_the_row_lock_in_hand_does_not_stop_the_stan
                 assert stopped.stdout.read() == "fenced\n"
             finally:
                 stopped.kill()
-        assert await work.step_ls(run=made["run"]) == []
+        assert "late" not in [entry["body"] for entry in await work.log_read(run=made["run"])]
 
 
 def _stopped(pid: int) -> bool:

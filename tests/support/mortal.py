@@ -33,7 +33,12 @@ class Boundaries:
 
 
 def writes(sql: str) -> bool:
-    return not sql.startswith(("SELECT", "WITH", "PRAGMA"))
+    return commits(sql) or not sql.startswith(("SELECT", "WITH", "PRAGMA"))
+
+
+def commits(sql: str) -> bool:
+    """Also a statement that is a transaction of its own (store/postgres_quick.py)."""
+    return sql == "COMMIT" or (sql.lstrip().startswith("WITH") and "INSERT INTO log" in sql)
 
 
 def watch_statements(boundaries: Boundaries) -> None:
@@ -64,7 +69,7 @@ def watch_statements(boundaries: Boundaries) -> None:
             if writes(args[0]):
                 boundaries.tick()
             answer = await _plain(self, *args, **options)
-            if args[0] == "COMMIT":
+            if commits(args[0]):
                 boundaries.tick()
             return answer
 

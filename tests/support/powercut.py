@@ -221,10 +221,10 @@ async def _missing(after: Path, told: list[str]) -> list[str]:
 
 async def work(folder: str, synchronous: str, acks: str) -> None:
     """Steps, a turn for each line on stdin; each acknowledgement is noted outside of the disk that loses power."""
-    from holdfast.store import sqlite
+    from holdfast.store import sqlite, sqlite_file
     from holdfast.work.service import Work
 
-    durable = sqlite.connect
+    durable = sqlite_file.connect
 
     def connect(path: str, *, read_only: bool) -> sqlite3.Connection:
         database = durable(path, read_only=read_only)
@@ -232,7 +232,7 @@ async def work(folder: str, synchronous: str, acks: str) -> None:
             database.execute(f"PRAGMA synchronous={synchronous}")
         return database
 
-    sqlite.connect = connect
+    sqlite_file.connect = connect
     plane = Work(await sqlite.SqliteStore.open(f"{folder}/work.db"), "op_worker")
     made = await plane.begin_run(worker="w", ttl_s=3600)
     mine = {"run": made["run"], "epoch": made["epoch"]}

@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
     parser.add_argument("--yes", action="store_true", help="discard: without asking")
     arguments.project(parser)
+    arguments.why(parser)
     arguments.json_flag(parser)
 
 
@@ -52,10 +53,11 @@ def run(args: argparse.Namespace) -> int:
         return artifact_orphans.run(args)
     if args.verb == "put":
         answer: Any = work.put_artifact(
-            args.run, _name(args), _content(args.name), media=args.media, sources=args.sources, epoch=args.epoch
-        )
+            args.run, _name(args), _content(args.name), media=args.media, sources=args.sources, epoch=args.epoch,
+            why=args.why,
+        )  # fmt: skip
     elif args.verb == "rm":
-        answer = work.call("artifact_rm", run=args.run, name=args.name, epoch=args.epoch)
+        answer = work.call("artifact_rm", run=args.run, name=args.name, epoch=args.epoch, why=args.why)
     elif args.verb == "ls":
         answer = work.call("artifact_ls", run=args.run)
     else:

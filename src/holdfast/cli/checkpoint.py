@@ -48,7 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.verb in ("diff", "restore") and args.seq is None:
         raise HoldfastError("usage", f"hold checkpoint {args.verb} needs a number", f"hold checkpoint ls {args.run}")
-    answer = Host().work.call(f"checkpoint_{args.verb}", run=args.run, **_details(args))
+    work, details = Host().work, _details(args)
+    if args.verb == "save" and "sessions" in details["state"]:
+        details["state"]["sessions"] = work.located(details["state"]["sessions"])
+    answer = work.call(f"checkpoint_{args.verb}", run=args.run, **details)
     if args.json:
         output.print_json(answer)
     else:

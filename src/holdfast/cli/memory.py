@@ -31,11 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", metavar="N", type=int, help="window: how much may be in it (32000)")
     parser.add_argument("--ttl", metavar="DURATION", help="set: how long it is kept (as long as the run)")
     parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
+    arguments.why(parser)
     arguments.json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    answer = Host().work.call(f"memory_{args.verb}", run=args.run, **_details(args))
+    why = {"why": args.why} if args.verb in ("append", "set") else {}
+    answer = Host().work.call(f"memory_{args.verb}", run=args.run, **_details(args), **why)
     if args.json:
         output.print_json(answer)
     elif args.verb == "window":

@@ -19,11 +19,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT")
     parser.add_argument("--kind", choices=LOG_KINDS[4:], default="note", help="what it is (note)")
     parser.add_argument("--step", metavar="KEY", help="the step it is about")
+    arguments.why(parser)
     arguments.json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    answer = Host().work.call("log_append", run=args.run, body=args.text, kind=args.kind, step=args.step)
+    answer = Host().work.call(
+        "log_append", run=args.run, body=args.text, kind=args.kind, step=args.step, why=args.why
+    )
     if args.json:
         output.print_json(answer)
     return 0

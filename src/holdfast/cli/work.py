@@ -6,6 +6,7 @@
   hold work ls [--task ID] [--job JOB] [--state STATE]
   hold work status RUN                                            items done, in doubt, pending
   hold work end RUN [--failed]
+  hold work retry RUN                                             a failed one, from its last step
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
+    from ..client.work_sync import Work
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("verb", choices=("run", "begin", "submit", "ls", "status", "end"))
+    parser.add_argument("verb", choices=("run", "begin", "submit", "ls", "status", "end", "retry"))
     parser.add_argument("run", metavar="RUN|JOB", nargs="?", help="a run's id or its beginning; submit: the job")
     parser.add_argument("--task", metavar="ID", help="begin, submit, ls: the task it belongs to")
     parser.add_argument("--job", metavar="JOB", help="ls: only runs of this job")
@@ -43,28 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.verb == "run":
         return work_run.become(args)
-    work = Host().work
-    if args.verb in ("status", "end") and not args.run:
+    if args.verb in ("status", "end", "retry") and not args.run:
         raise HoldfastError("usage", f"hold work {args.verb} needs a RUN", "hold work ls lists them")
     if args.verb == "submit" and not args.run:
         raise HoldfastError("usage", "hold work submit needs a JOB", "the name of a function in holdfast.Jobs()")
-    if args.verb == "begin":
-        params = parsed(args.params, "--params")
-        answer: Any = work.call(
-            "begin_run", task=args.task, params=params, items=args.items, run=args.run, again=args.again,
-            why=args.why, **context(),
-        )
-    elif args.verb == "submit":
-        params = parsed(args.params, "--params")
-        wanted = {"job": args.run, "task": args.task, "params": params, "items": args.items, "again": args.again}
-        answer = work.call("begin_run", **wanted, why=args.why, **context())
-    elif args.verb == "ls":
-        answer = work.runs(task=args.task, job=args.job, state=args.state)
-    elif args.verb == "status":
-        answer = work.status(args.run)
-    else:
-        state = "failed" if args.failed else "done"
-        answer = work.call("run_end", run=args.run, epoch=args.epoch, state=state, why=args.why)
+    answer = _asked(Host().work, args)
     if args.json:
         output.print_json(answer)
     elif args.verb in ("begin", "submit"):
@@ -78,6 +64,22 @@ def run(args: argparse.Namespace) -> int:
     elif args.verb == "status":
         _show(answer)
     return 0
+
+
+def _asked(work: Work, args: argparse.Namespace) -> Any:
+    if args.verb in ("begin", "submit"):
+        which = {"run": args.run} if args.verb == "begin" else {"job": args.run}
+        wanted = {**which, "task": args.task, "items": args.items, "again": args.again}
+        params = parsed(args.params, "--params")
+        return work.call("begin_run", **wanted, params=params, why=args.why, **context())
+    if args.verb == "ls":
+        return work.runs(task=args.task, job=args.job, state=args.state)
+    if args.verb == "status":
+        return work.status(args.run)
+    if args.verb == "retry":
+        return work.retry(args.run, why=args.why)
+    state = "failed" if args.failed else "done"
+    return work.call("run_end", run=args.run, epoch=args.epoch, state=state, why=args.why)
 
 
 def _show(status: dict[str, Any]) -> None:

@@ -80,5 +80,7 @@ def _start(home: Home) -> None:
         os.close(ready)
         words = b"" if told else launcher.stderr.read()
     if told not in (b"ready", b"there"):
-        last = words.decode("utf-8", "replace").strip().splitlines() or ["it ended at once"]
+        last = words.decode("utf-8", "replace").strip().splitlines()
+        if not last:  # it was killed before it could say anything: nothing is wrong with it, and it may be asked again
+            raise HoldfastError("host_gone", "the host ended while it was starting", f"try again, or see {home.log}")
         raise HoldfastError("failed", f"the host did not start: {last[-1][:300]}", f"see {home.log}")

@@ -7,8 +7,11 @@ the next save of a long history costs no more than that of a short one.
 from __future__ import annotations
 
 import base64
+import copy
+import hashlib
 
 from ..model.errors import HoldfastError
+from ..model.limits import PIECE_BYTES, REPLY_STATE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ class AsyncRunState:
         from ..work.replay import owned
 
         self._check()
+        if "sessions" in fields:
+            fields["sessions"] = await self._located(fields["sessions"])
         for attempt in range(1, _TRIES + 1):
             held = await self._current()
             held.state.update(owned(fields))
@@ -54,9 +59,8 @@ class AsyncRunState:
             change = held.encoder.change(held.state)
             try:
                 saved: Json = await self._call(
-                    "checkpoint_put", record=base64.b64encode(change.record).decode(), hash=change.hash,
-                    size=change.size, log_upto=held.upto, base=None if change.whole else held.seq, base_hash=held.hash,
-                    label=label,
+                    "checkpoint_put", **await self._record(change.record), hash=change.hash, size=change.size,
+                    log_upto=held.upto, base=None if change.whole else held.seq, base_hash=held.hash, label=label,
                 )  # fmt: skip
             except HoldfastError as e:
                 if e.code != "conflict" or attempt == _TRIES:
@@ -69,11 +73,14 @@ class AsyncRunState:
     async def restore(self, seq: int | None = None) -> Json:
         """The state to go on from: the live one, or that of checkpoint `seq`, which is the run's state again."""
         if seq is None:
-            found = await self._call_read("state_at")
+            found = await self._call_read("state_at", at_most=REPLY_STATE_BYTES)
         else:
             self._held = None
-            found = await self._call("checkpoint_restore", seq=seq)
-        state: Json = found["state"]
+            found = await self._call("checkpoint_restore", seq=seq, at_most=REPLY_STATE_BYTES)
+        state: Json | None = found["state"]
+        if state is None:  # too large for one reply: in pieces; and a copy, since the next save is compared with ours
+            self._held = await self._current()
+            state = copy.deepcopy(self._held.state)
         return state
 
     async def checkpoints(self) -> list[Json]:
@@ -90,9 +97,9 @@ class AsyncRunState:
             found["entries"] += [entry for entry in page if at is None or entry["seq"] <= at]
         return found
 
-    async def message(self, message: object) -> int:
+    async def message(self, message: object, *, why: str | None = None) -> int:
         """One more message of the conversation, in the log and in the window; its number."""
-        return int((await self._call("memory_append", message=message))["seq"])
+        return int((await self._call("memory_append", message=message, why=why))["seq"])
 
     async def window(self, max_tokens: int | None = None) -> list[Any]:
         """The newest messages that fit so many tokens (an estimate), and every instruction."""
@@ -129,6 +136,42 @@ class AsyncRunState:
         held.upto = entries[-1]["seq"] if entries else held.upto
         return held
 
+    async def _record(self, record: bytes) -> Json:
+        """A record as a save names it: itself, or, where it is large, its hash once its pieces are there."""
+        if len(record) <= PIECE_BYTES:
+            return {"record": base64.b64encode(record).decode()}
+        sha256 = hashlib.sha256(record).hexdigest()
+        for n in range(-(-len(record) // PIECE_BYTES)):
+            data = base64.b64encode(record[n * PIECE_BYTES : (n + 1) * PIECE_BYTES]).decode()
+            await self._send("artifact_piece", sha256=sha256, piece=n, data=data)
+        return {"sent": sha256}
+
+    async def _in_pieces(self) -> Json:
+        """The last checkpoint, with a state that is put together here."""
+        from ..work import delta
+
+        for attempt in range(1, _TRIES + 1):
+            found: Json = await self._call_read("checkpoint_records")
+            records: list[bytes] = []
+            for record in found["records"]:
+                parts = [
+                    base64.b64decode((await self._call_read("checkpoint_part", seq=record["seq"], piece=n))["data"])
+                    for n in range(-(-record["length"] // PIECE_BYTES))
+                ]
+                records.append(b"".join(parts))
+            try:
+                return {**found, "state": delta.values(delta.restore(records, found["hash"]))}
+            except HoldfastError:
+                if attempt == _TRIES:
+                    raise  # else: a record was made whole between two pieces of it
+        raise AssertionError("unreachable")
+
+    async def _located(self, sessions: object) -> object:
+        raise NotImplementedError
+
+    async def _send(self, name: str, /, **args: Any) -> Any:
+        raise NotImplementedError
+
     async def _entries(self, after: int) -> list[Json]:
         entries: list[Json] = []
         while page := await self._call_read("log_read", after=entries[-1]["seq"] if entries else after):
@@ -140,11 +183,13 @@ class AsyncRunState:
         from ..work.replay import blank
 
         try:
-            found = await self._call_read("checkpoint_show")
+            found = await self._call_read("checkpoint_show", at_most=REPLY_STATE_BYTES)
         except HoldfastError as e:
             if e.code != "not_found":
                 raise
             return Held(Encoder(), blank(), None, "", 0)
+        if found["state"] is None:
+            found = await self._in_pieces()
         encoder = Encoder()
         # The same state has the same bytes everywhere, so what is stored need not travel to be known.
         known = encoder.change(found["state"]).hash == found["hash"]

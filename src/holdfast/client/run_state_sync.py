@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import copy
+import hashlib
 
 from ..model.errors import HoldfastError
+from ..model.limits import PIECE_BYTES, REPLY_STATE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ class RunState:
         from ..work.replay import owned
 
         self._check()
+        if "sessions" in fields:
+            fields["sessions"] = self._located(fields["sessions"])
         for attempt in range(1, _TRIES + 1):
             held = self._current()
             held.state.update(owned(fields))
@@ -50,9 +55,8 @@ class RunState:
             change = held.encoder.change(held.state)
             try:
                 saved: Json = self._call(
-                    "checkpoint_put", record=base64.b64encode(change.record).decode(), hash=change.hash,
-                    size=change.size, log_upto=held.upto, base=None if change.whole else held.seq, base_hash=held.hash,
-                    label=label,
+                    "checkpoint_put", **self._record(change.record), hash=change.hash, size=change.size,
+                    log_upto=held.upto, base=None if change.whole else held.seq, base_hash=held.hash, label=label,
                 )  # fmt: skip
             except HoldfastError as e:
                 if e.code != "conflict" or attempt == _TRIES:
@@ -65,11 +69,14 @@ class RunState:
     def restore(self, seq: int | None = None) -> Json:
         """The state to go on from: the live one, or that of checkpoint `seq`, which is the run's state again."""
         if seq is None:
-            found = self._call_read("state_at")
+            found = self._call_read("state_at", at_most=REPLY_STATE_BYTES)
         else:
             self._held = None
-            found = self._call("checkpoint_restore", seq=seq)
-        state: Json = found["state"]
+            found = self._call("checkpoint_restore", seq=seq, at_most=REPLY_STATE_BYTES)
+        state: Json | None = found["state"]
+        if state is None:  # too large for one reply: in pieces; and a copy, since the next save is compared with ours
+            self._held = self._current()
+            state = copy.deepcopy(self._held.state)
         return state
 
     def checkpoints(self) -> list[Json]:
@@ -86,9 +93,9 @@ class RunState:
             found["entries"] += [entry for entry in page if at is None or entry["seq"] <= at]
         return found
 
-    def message(self, message: object) -> int:
+    def message(self, message: object, *, why: str | None = None) -> int:
         """One more message of the conversation, in the log and in the window; its number."""
-        return int((self._call("memory_append", message=message))["seq"])
+        return int((self._call("memory_append", message=message, why=why))["seq"])
 
     def window(self, max_tokens: int | None = None) -> list[Any]:
         """The newest messages that fit so many tokens (an estimate), and every instruction."""
@@ -125,6 +132,42 @@ class RunState:
         held.upto = entries[-1]["seq"] if entries else held.upto
         return held
 
+    def _record(self, record: bytes) -> Json:
+        """A record as a save names it: itself, or, where it is large, its hash once its pieces are there."""
+        if len(record) <= PIECE_BYTES:
+            return {"record": base64.b64encode(record).decode()}
+        sha256 = hashlib.sha256(record).hexdigest()
+        for n in range(-(-len(record) // PIECE_BYTES)):
+            data = base64.b64encode(record[n * PIECE_BYTES : (n + 1) * PIECE_BYTES]).decode()
+            self._send("artifact_piece", sha256=sha256, piece=n, data=data)
+        return {"sent": sha256}
+
+    def _in_pieces(self) -> Json:
+        """The last checkpoint, with a state that is put together here."""
+        from ..work import delta
+
+        for attempt in range(1, _TRIES + 1):
+            found: Json = self._call_read("checkpoint_records")
+            records: list[bytes] = []
+            for record in found["records"]:
+                parts = [
+                    base64.b64decode((self._call_read("checkpoint_part", seq=record["seq"], piece=n))["data"])
+                    for n in range(-(-record["length"] // PIECE_BYTES))
+                ]
+                records.append(b"".join(parts))
+            try:
+                return {**found, "state": delta.values(delta.restore(records, found["hash"]))}
+            except HoldfastError:
+                if attempt == _TRIES:
+                    raise  # else: a record was made whole between two pieces of it
+        raise AssertionError("unreachable")
+
+    def _located(self, sessions: object) -> object:
+        raise NotImplementedError
+
+    def _send(self, name: str, /, **args: Any) -> Any:
+        raise NotImplementedError
+
     def _entries(self, after: int) -> list[Json]:
         entries: list[Json] = []
         while page := self._call_read("log_read", after=entries[-1]["seq"] if entries else after):
@@ -136,11 +179,13 @@ class RunState:
         from ..work.replay import blank
 
         try:
-            found = self._call_read("checkpoint_show")
+            found = self._call_read("checkpoint_show", at_most=REPLY_STATE_BYTES)
         except HoldfastError as e:
             if e.code != "not_found":
                 raise
             return Held(Encoder(), blank(), None, "", 0)
+        if found["state"] is None:
+            found = self._in_pieces()
         encoder = Encoder()
         # The same state has the same bytes everywhere, so what is stored need not travel to be known.
         known = encoder.change(found["state"]).hash == found["hash"]

@@ -137,6 +137,31 @@ class AsyncExecs:
         except HoldfastError:
             pass  # the step stays open, and is asked about again by whoever comes next
 
+    async def located(self, sessions: Any) -> Any:
+        """Sessions as a checkpoint keeps them: what is missing of generation and offset is asked of the host, now.
+
+        Each is a name or id, or an object with a `session`. One that the host does not know stays as it was given.
+        """
+        if not isinstance(sessions, (list, tuple)):
+            return sessions
+        found: list[Any] = []
+        for given in sessions:
+            told: Any = {"session": given} if isinstance(given, str) else given
+            if not isinstance(told, dict) or not isinstance(told.get("session"), str):
+                found.append(given)
+                continue
+            if told.get("generation") is None or told.get("offset") is None:
+                try:
+                    seen = await self._host.call("status", session=told["session"])
+                except HoldfastError:
+                    found.append(given)
+                    continue
+                known = {"session": seen["id"], "generation": seen["generation"], "offset": seen["output"]["end"]}
+                said = {k: v for k, v in told.items() if v is not None and k != "session"}
+                told = {**known, **said}
+            found.append(told)
+        return found
+
     async def settle_execs(self, run: str, epoch: int | None = None) -> list[str]:
         """Settle what is in doubt and was a command in a session; the keys that stay in doubt."""
         doubts = await self.call("step_ls", run=run, state="in_doubt")

@@ -8,17 +8,17 @@ import time
 from ..model import ids
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
-from ..model.work import Fenced, Leaving, StepInDoubt
+from ..model.work import Fenced, Leaving
 from .briefs_sync import Briefs
 from .project import context
 from .run_state_sync import RunState
-from .stepped_sync import doubt
+from .steps_sync import Steps
 from .tasks_sync import CHANGING, Tasks
-from .work_io import Beat, Direct, invoke, sleep, twin, untwin
+from .work_io import Beat, Direct, sleep, twin, untwin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
     from .sync import Host, Session
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 
 # These change something and are told apart by a request id, so that one whose answer was lost can be asked again.
 _WITH_REQUEST = frozenset({
-    "begin_run", "run_end", "step_begin", "step_end", "step_fail", "step_settle", "log_append",
+    "begin_run", "run_end", "step_begin", "step_end", "step_next", "step_fail", "step_settle", "log_append",
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
-    "run_claim", "claim_add", *CHANGING,
+    "run_claim", "run_retry", "artifact_put", "artifact_rm", "claim_add", *CHANGING,
 })  # fmt: skip
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
-_ERROR_SHOWN = 2000  # characters of an exception that are kept: its message, not a dump
 
 
 class Work(Briefs):
@@ -104,6 +103,11 @@ class Work(Briefs):
         )  # fmt: skip
         return str(made["run"])
 
+    def retry(self, run: str, *, why: str | None = None) -> Json:
+        """Have a failed run tried again, from its last step: by a worker if it is a job, else by whoever begins it."""
+        told: Json = self.call("run_retry", run=run, why=why)
+        return told
+
     def claim(self, jobs: Sequence[str], *, worker: str, lease: float, standby: bool = False) -> Json:
         """The next run of these jobs, leased to this worker; without one, `run` is None. What `hold worker` asks."""
         made: Json = self.call("run_claim", jobs=list(jobs), worker=worker, ttl_s=lease, standby=standby)
@@ -144,7 +148,7 @@ class Work(Briefs):
 
     def put_artifact(
         self, run: str, name: str, content: bytes, *, media: str | None = None, sources: Sequence[str] = (),
-        epoch: int | None = None,
+        epoch: int | None = None, why: str | None = None,
     ) -> Json:  # fmt: skip
         """Keep content under a name. Its pieces come first; it has the name when all of it is there."""
         import base64
@@ -159,7 +163,7 @@ class Work(Briefs):
             self.call("artifact_piece", sha256=sha256, piece=n, data=base64.b64encode(piece).decode())
         put: Json = self.call(
             "artifact_put", run=run, name=name, sha256=sha256, data=small, media=media, sources=list(sources),
-            epoch=epoch,
+            epoch=epoch, why=why,
         )  # fmt: skip
         return put
 
@@ -176,16 +180,7 @@ class Work(Briefs):
             self._direct.close()
 
 
-class StepContext:
-    """What a step's function gets if it has a parameter `step`: a target that is given the epoch can fence too."""
-
-    __slots__ = ("epoch", "idem_key", "key", "run")
-
-    def __init__(self, run: str, key: str, epoch: int, idem_key: str) -> None:
-        self.run, self.key, self.epoch, self.idem_key = run, key, epoch, idem_key
-
-
-class Run(RunState):
+class Run(RunState, Steps):
     """A run whose lease this process holds, renewed in the background. Use it with `with`, or `close` it."""
 
     def __init__(self, work: Work, made: Json, lease: float) -> None:
@@ -223,89 +218,6 @@ class Run(RunState):
         else:
             self.close()
 
-    def step(
-        self, key: str, fn: Callable[..., Any], *args: Any, effect: str = "unsafe",
-        verify: Callable[..., Any] | None = None, compensate: Callable[..., Any] | None = None,
-        idem_key: str | None = None, why: str | None = None, **kwargs: Any,
-    ) -> Any:  # fmt: skip
-        """Call `fn(*args, **kwargs)` once for this key, whatever happens in between; its result, now or from before.
-
-        `verify(*args)` says whether it happened (its value becomes the result; False or None: it did not).
-        `compensate(*args)` undoes it, whether or not it happened; then it may run again. Both must bear repetition.
-        """
-        from ..work import values
-
-        self._check()
-        given = values.decode(values.encode(
-            {"args": args, "kwargs": kwargs} if kwargs else list(args), f"the arguments of step {key!r}"
-        ))  # fmt: skip
-        action = getattr(fn, "__qualname__", None) or type(fn).__name__
-        about: Json = {"key": key, "effect": effect, "args": given, "action": action}
-        begun = self._call("step_begin", **about, idem_key=idem_key, why=why)
-        if begun["decision"] == "in_doubt":
-            if not self._settled(begun, verify, compensate, args, kwargs):
-                raise doubt(begun["step"])
-            begun = self._call("step_begin", **about, idem_key=idem_key, why=why)
-        if begun["decision"] == "reuse":
-            return begun["result"]
-        if begun["decision"] == "in_doubt":
-            raise doubt(begun["step"])
-        context = StepContext(self.id, key, begun["epoch"], begun["idem_key"])
-        try:
-            text = values.encode(invoke(fn, args, kwargs, context), f"the result of step {key!r}")
-        except BaseException as e:
-            self._failed(context, effect, e, compensate, args, kwargs)
-            raise
-        result = values.decode(text)  # what a later worker will be given, so that both see the same
-        self._call("step_end", **(about if effect == "none" else {"key": key}), result=result)
-        return result
-
-    def _settled(
-        self, begun: Json, verify: Callable[..., Any] | None, compensate: Callable[..., Any] | None,
-        args: tuple[Any, ...], kwargs: Json,
-    ) -> bool:  # fmt: skip
-        """Whether a hook of the caller's settled the doubt."""
-        report = begun["step"]
-        context = StepContext(self.id, report["key"], begun["epoch"], begun["idem_key"])
-        hook = verify or compensate
-        if hook is None:
-            return False
-        try:
-            said = invoke(hook, args, kwargs, context)
-        except Fenced:
-            raise
-        except Exception as e:
-            raise StepInDoubt(
-                f"step {report['key']!r} is in doubt, and looking into it failed: {e!r:.200}", "", report
-            ) from e
-        happened = verify is not None and said is not None and said is not False
-        evidence = f"{'verify' if verify else 'compensate'} {getattr(hook, '__qualname__', hook)!s:.200}: {said!r:.200}"
-        self._call(
-            "step_settle", key=report["key"], outcome="done" if happened else "not_done",
-            result=said if happened else None, evidence=evidence,
-        )  # fmt: skip
-        return True
-
-    def _failed(
-        self, context: StepContext, effect: str, error: BaseException, compensate: Callable[..., Any] | None,
-        args: tuple[Any, ...], kwargs: Json,
-    ) -> None:  # fmt: skip
-        """The function raised: undone if it can be, else nobody knows what it did. The error itself goes on."""
-        if effect == "none":
-            return  # nothing was written, nothing is to be taken back
-        known = False
-        if compensate is not None and isinstance(error, Exception):
-            try:
-                invoke(compensate, args, kwargs, context)
-                known = True
-            except Exception:  # noqa: BLE001 - what it was called for is the error that matters; the step stays in doubt
-                pass
-        text = f"{type(error).__name__}: {error}"[:_ERROR_SHOWN]
-        try:
-            self._call("step_fail", key=context.key, error=text, known=known)
-        except HoldfastError:
-            pass  # fenced, or the store is gone: the intent stays open, and is in doubt for the next worker
-
     def exec(
         self, key: str, session: Session | str, *command: str, effect: str = "unsafe",
         timeout: float | None = None, why: str | None = None,
@@ -318,22 +230,25 @@ class Run(RunState):
             self.id, key, session, *command, effect=effect, timeout=timeout, why=why, epoch=self.epoch
         )
 
-    def log(self, body: object, *, kind: str = "message", step: str | None = None) -> int:
+    def log(
+        self, body: object, *, kind: str = "message", step: str | None = None, why: str | None = None
+    ) -> int:
         """One more entry of the run's log; its number."""
-        return int((self._call("log_append", body=body, kind=kind, step=step))["seq"])
+        return int((self._call("log_append", body=body, kind=kind, step=step, why=why))["seq"])
 
-    def note(self, text: str, *, kind: str = "note") -> int:
+    def note(self, text: str, *, kind: str = "note", why: str | None = None) -> int:
         """A decision, something learned, rejected, a question: for whoever goes on."""
-        return self.log(text, kind=kind)
+        return self.log(text, kind=kind, why=why)
 
     def put(
-        self, name: str, content: bytes | str, *, media: str | None = None, sources: Sequence[str] = ()
-    ) -> Json:
+        self, name: str, content: bytes | str, *, media: str | None = None, sources: Sequence[str] = (),
+        why: str | None = None,
+    ) -> Json:  # fmt: skip
         """Keep an artifact of this run."""
         self._check()
         raw = content.encode() if isinstance(content, str) else bytes(content)
         return self._work.put_artifact(
-            self.id, name, raw, media=media, sources=sources, epoch=self.epoch
+            self.id, name, raw, media=media, sources=sources, epoch=self.epoch, why=why
         )
 
     def get(self, name: str) -> bytes:
@@ -383,6 +298,12 @@ class Run(RunState):
 
     def _call(self, name: str, /, **args: Any) -> Any:
         return self._work.call(name, run=self.id, epoch=self.epoch, **args)
+
+    def _located(self, sessions: object) -> object:
+        return self._work.located(sessions)
+
+    def _send(self, name: str, /, **args: Any) -> Any:
+        return self._work.call(name, **args)
 
     def _call_read(self, name: str, /, **args: Any) -> Any:
         return self._work.call(name, run=self.id, **args)

@@ -25,6 +25,7 @@ from .doors import Doors
 from .identity import Identities
 from .ingest import Ingest
 from .journal import Journal
+from .lanes import Lanes
 from .ledger import Ledger
 from .operations import Operations
 from .operators import Operators, os_user
@@ -143,7 +144,10 @@ class Daemon:
         warming = self.zygote.warm_up()
         await self._know()
         await self.desk.begin()
-        server = Server(listen(self.home.socket), self.operations.handle, self._foreign, reading=self.reading)
+        lanes = Lanes(self.operations.lane_takes, self.operations.lane_answer)
+        server = Server(
+            listen(self.home.socket), self.operations.handle, self._foreign, reading=self.reading, lanes=lanes
+        )
         write_json(self.home.running_file, self.about(), durable=False)
         serving = asyncio.create_task(server.serve())
         self.policies.begin()

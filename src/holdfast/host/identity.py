@@ -112,6 +112,10 @@ class Identities:
             if peer.door is not None and peer.inside is not peer.door:
                 raise refused(f"this socket is for programs inside {peer.door.name}", "use the host's own")
             peer.resolved = True
+        return self.known(peer)
+
+    def known(self, peer: Peer) -> Caller:
+        """The operator behind a connection that was resolved before, as of now."""
         session = peer.inside
         if session is None:
             return self._as(peer.proven or self._operators.first, None, ())

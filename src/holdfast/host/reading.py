@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..model.errors import HoldfastError
-from ..model.limits import REQUEST_S, REQUEST_SMALL_BYTES, REQUESTS_BYTES_MAX
+from ..model.limits import AHEAD_MAX, REQUEST_S, REQUEST_SMALL_BYTES, REQUESTS_BYTES_MAX
 from ..wire import requests
 
 Json = dict[str, Any]
-
-_AHEAD_MAX = 4  # requests kept behind the one under way: the protocol is one at a time, a little haste is borne
 
 
 class Reading:
@@ -38,8 +37,8 @@ class Incoming:
 
     __slots__ = ("_decoder", "_held", "_reading", "due", "waiting")
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading, self._decoder, self._held = reading, requests.Decoder(), 0
+    def __init__(self, reading: Reading, parse: Callable[[bytes], object] = requests.parsed) -> None:
+        self._reading, self._decoder, self._held = reading, requests.Decoder(parse), 0
         self.waiting: list[Json] = []
         self.due = 0.0
 
@@ -52,7 +51,7 @@ class Incoming:
             self.due = 0.0
         elif not self.due or whole:  # its first bytes
             self.due = now + REQUEST_S
-        if len(self.waiting) > _AHEAD_MAX:
+        if len(self.waiting) > AHEAD_MAX:
             raise requests.TooLarge("more requests at once than are kept")
 
     def next(self) -> Json:
@@ -60,6 +59,17 @@ class Incoming:
         if not self.waiting and not self._decoder.pending:
             self.close()
         return request
+
+    def lent(self) -> requests.Decoder:
+        """A lane reads on; it keeps no more than a small request of what is not whole."""
+        self.close()
+        return self._decoder
+
+    def back(self, waiting: list[Json], now: float) -> None:
+        """The lane has returned the connection, with what it leaves to us."""
+        self.waiting, self.due = waiting, now + REQUEST_S if self._decoder.pending else 0.0
+        self._reading.take(0, self._decoder.pending)
+        self._held = self._decoder.pending
 
     def close(self) -> None:
         self._reading.give(self._held)

@@ -17,6 +17,7 @@ from .reading import Incoming, Reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .lanes import Lanes
     from .session import Session
 
 Json = dict[str, Any]
@@ -75,12 +76,13 @@ class Server:
 
     def __init__(
         self, sock: socket.socket, handle: Handler, foreign: Callable[[Peer], None], door: Session | None = None,
-        most: int = 0, reading: Reading | None = None,
+        most: int = 0, reading: Reading | None = None, lanes: Lanes | None = None,
     ) -> None:  # fmt: skip
         """`foreign` hears of peers of another uid; `door` is the session whose own socket this is, if it is one;
-        `most` bounds the connections at once (the rest wait to be accepted); `reading` what all hold half-read."""
+        `most` bounds the connections at once (the rest wait to be accepted); `reading` what all hold half-read; `lanes`
+        take connections over that are in the middle of durable work."""
         self._sock, self._handle, self._foreign, self._door = sock, handle, foreign, door
-        self._reading = reading or Reading()
+        self._reading, self._lanes = reading or Reading(), lanes
         self._room = asyncio.Semaphore(most) if most else None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -127,11 +129,13 @@ class Server:
 
     async def _converse(self, sock: socket.socket, peer: Peer) -> None:
         loop = asyncio.get_running_loop()
-        incoming = Incoming(self._reading)
+        incoming = Incoming(self._reading, requests.parsed if self._lanes is None else self._lanes.read)
         work: asyncio.Task[Reply] | None = None
         reading: asyncio.Task[bytes] | None = None  # kept from one request to the next: what it has read is not lost
         try:
             while True:
+                if work is None and reading is None:
+                    await self._lend(sock, peer, incoming)
                 if work is None and incoming.waiting:
                     work = loop.create_task(self._answer(incoming.next(), peer))
                     if reading is None:
@@ -159,6 +163,16 @@ class Server:
             if work is not None:
                 work.add_done_callback(_forget)
                 work.cancel()
+
+    async def _lend(self, sock: socket.socket, peer: Peer, incoming: Incoming) -> None:
+        """Lend the connection to a lane, if what is asked is for one, until it comes back."""
+        waiting = incoming.waiting
+        if not waiting or self._lanes is None or not self._lanes.free or not self._lanes.takes(waiting[0], peer):
+            return
+        rest = await self._lanes.serve(sock, peer, incoming.lent(), waiting)
+        if rest is None:
+            raise ConnectionResetError("the client has left")
+        incoming.back(rest, asyncio.get_running_loop().time())
 
     async def _answer(self, request: Json, peer: Peer) -> Reply:
         try:

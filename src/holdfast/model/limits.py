@@ -119,6 +119,7 @@ KEY_MAX = 512  # a step's key, a worker, an artifact's name: a long path fits, a
 ITEMS_MAX = 100_000  # items a run declares up front: status lists them, and they are kept as one value
 VALUE_BYTES_MAX = 8 << 20  # one result, message or parameter set: half a request of the host, base64 and frame fit
 ARGS_SHOWN_BYTES = 16 << 10  # arguments kept to be read by a person who settles; more is known by its hash alone
+REPLY_STATE_BYTES = 4 << 20  # a state that comes in one reply: as JSON it has room in it, also when escaped
 PIECE_BYTES = 1 << 20  # an artifact is kept in pieces of this: bounded memory, and a request of the host holds one
 ARTIFACT_BYTES_MAX = 1 << 30  # what a program can still hold and hash in one go; larger things belong elsewhere
 RUN_LEASE_S = 30.0  # a dead worker is replaced after this; a garbage collection or a busy machine stays well below
@@ -130,6 +131,9 @@ WORKER_LOOK_S = 1.0  # an idle worker looks for a new run this often: one indexe
 SETTLE_S = 86400.0  # a step in doubt is to be settled within a day unless said otherwise
 UPLOAD_S = 3600.0  # pieces of an artifact that was never finished may be collected after this
 GROUP_MAX = 256  # transactions that share one commit: a burst's latency stays below a few milliseconds
+AHEAD_MAX = 4  # requests kept behind the one under way: the protocol is one at a time, a little haste is borne
+LANES_MAX = 64  # connections with a thread of their own in the host: workers in the middle of their work
+LANE_IDLE_S = 10  # then it is given back: longer than the pause between two steps of a busy worker
 WRITES_QUEUED_MAX = 10_000  # callers waiting for the writer; beyond it they are told to come back
 STORE_WAIT_S = 60.0  # a database that restarts is waited for this long: a package upgrade takes half of it
 

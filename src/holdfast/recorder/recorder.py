@@ -33,8 +33,8 @@ Json = dict[str, Any]
 _CELL = re.compile(rb"holdfast-cell (exe_[0-9a-z]+)\n?\Z")
 _ASK_AGAIN_S = 0.5  # a kernel that starts may miss the first request's broadcast
 _AT_A_TIME = 100  # messages handled before signals and the terminal are looked at again
-# A reply without its `idle`: outputs were dropped on the way. An `idle` without its reply: the interrupt hit the kernel's
-# own code before the cell's. Either way nothing more comes, and both are local: this is long.
+# A reply without its `idle`: outputs were dropped on the way. An `idle` without its reply: the interrupt hit the
+# kernel's own code before the cell's. Either way nothing more comes, and both are local: this is long.
 _OTHER_LOST_S = 5.0
 _LAST_WORDS_MS = 300  # what a dead kernel had sent is on its way
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)

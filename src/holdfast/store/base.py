@@ -43,17 +43,31 @@ class Query(NamedTuple):
 Transaction = Generator[Query, list[Row], T]
 
 
+class Quick(NamedTuple):
+    """The transaction that is asked for, foreseen: for a backend that can do all of it in one statement of this name.
+
+    Where it goes as foreseen, `answer` is what the transaction would have returned.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    answer: Any
+
+
+Foreseen = Callable[[], Quick | None]
+
+
 class Store(Protocol):
     """A database that holds the work. Made by `holdfast.store.open.open_store(url)`, migrated when it is returned."""
 
     url: str
 
-    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+    async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
         """Run it; what it returned is on disk by then. Whatever it raises rolls it back and comes through.
 
         It may be run more than once: where the answer to a commit was lost, it is asked again. So a transaction
         recognises what it did before (by a request id in the row) and returns that. Other transactions of this store
-        may share its commit, never its failure.
+        may share its commit, never its failure. `quick` is a shorter way that a backend may try first.
         """
         ...
 

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 from ..model.errors import HoldfastError
 from ..model.limits import STORE_WAIT_S
-from .base import Query, Row, Transaction
+from .base import Foreseen, Query, Quick, Row, Transaction
 from .migrations import VERSIONS, all_migrations, outstanding, statements
 from .open import without_password
+from .postgres_quick import TEXTS
 
 try:
     import asyncpg
@@ -33,17 +34,24 @@ _MARKS = {
     "{for_share}": "FOR SHARE",
 }
 _CONNECTIONS_MAX = 8  # of one process: transactions are short, and a server has about a hundred for everybody
+_STATEMENTS_KEPT = 256  # prepared on each connection: more than the work plane has
 _CONNECT_S = 10.0  # one attempt to connect; a server that starts answers sooner, with a refusal
 _PAUSE_S, _PAUSE_MAX_S = 0.05, 2.0  # between attempts, doubling
 _CLASHES_MAX = 10  # a transaction that lost a deadlock is run again so often
 _MIGRATION_LOCK = 0x686F6C64  # "hold": two processes that open a new database at once take turns
+_LOCK_TIMEOUT = "30s"  # as the server writes it
 _SETTINGS = {
-    "application_name": "holdfast",
     # A worker that is stopped in the middle of a transaction keeps a row lock; the server takes it away after this,
     # so that a standby is not stopped with it.
     "idle_in_transaction_session_timeout": "10000",
-    "lock_timeout": "30000",  # longer than the above: what is still locked then is somebody's open psql
+    "lock_timeout": _LOCK_TIMEOUT,  # longer than the above: what is still locked then is somebody's open psql
 }
+
+# Behind a pooler that lends a connection for one transaction (PgBouncer) nothing can be set for longer than that.
+_SETTINGS_LOCAL = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in _SETTINGS.items())
+_SYNCHRONOUS = (
+    "SELECT set_config('synchronous_commit', 'on', {local}) WHERE current_setting('synchronous_commit') = 'off'"
+)
 
 # The server goes, is going, or is coming back: wait. Everything else a repetition would not mend.
 _AWAY = (
@@ -59,6 +67,8 @@ _AWAY = (
     TimeoutError,
     OSError,
 )
+# How a pooler shows itself: it refuses settings at the start, or a statement was prepared on another connection.
+_STRANGER = (asyncpg.exceptions.InvalidSQLStatementNameError, asyncpg.exceptions.DuplicatePreparedStatementError)
 _CLASH = (asyncpg.exceptions.SerializationError, asyncpg.exceptions.DeadlockDetectedError)
 
 
@@ -72,6 +82,7 @@ class PostgresStore:
         self._idle: list[asyncpg.Connection[Any]] = []
         self._gate = asyncio.Semaphore(_CONNECTIONS_MAX)
         self._texts: dict[str, str] = {}
+        self._pooled = False  # behind a pooler: only what is within one transaction holds together
         self._closed = False
 
     @classmethod
@@ -81,8 +92,8 @@ class PostgresStore:
         self = cls(url, wait_s)
         known = migrations or all_migrations()
         try:
-            async with self._connection() as connection:  # a wrong address is told at once, not waited for
-                await self._migrate(connection, known)
+            async with self._connection() as connection, connection.transaction():
+                await self._migrate(connection, known)  # a wrong address is told at once, not waited for
         except _AWAY as e:
             raise self._unreachable(e) from None
         except asyncpg.PostgresError as e:
@@ -93,7 +104,11 @@ class PostgresStore:
             raise
         return self
 
-    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+    async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
+        foreseen = quick() if quick is not None and not self._pooled else None
+        if foreseen is not None and await self._quickly(foreseen):
+            answer: T = foreseen.answer
+            return answer
         return await self._patiently(transaction, "BEGIN")
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
@@ -116,6 +131,19 @@ class PostgresStore:
 
     # -- one transaction -------------------------------------------------------------------------------------------
 
+    async def _quickly(self, quick: Quick) -> bool:
+        """Whether one statement did it all. Where it may have, and nobody can tell, the transaction finds out."""
+        text = self._texts.get(quick.name)
+        if text is None:
+            text = self._texts[quick.name] = translate(TEXTS[quick.name])
+        try:
+            async with self._connection() as connection:
+                return bool(await connection.fetch(text, *quick.args))
+        except (*_AWAY, *_CLASH, *_STRANGER, asyncpg.exceptions.UniqueViolationError):
+            return False
+        except asyncpg.PostgresError as e:
+            raise self._explain(e) from e
+
     async def _patiently(self, transaction: Callable[[], Transaction[T]], begin: str) -> T:
         """Run it; again when it lost a deadlock, and again when the server went away, also in the commit.
 
@@ -126,7 +154,9 @@ class PostgresStore:
             try:
                 async with self._connection() as connection:
                     value = await self._once(connection, transaction, begin)
-            except _CLASH as e:
+            except (*_CLASH, *_STRANGER) as e:
+                if isinstance(e, _STRANGER):
+                    self._behind_pooler()
                 clashes += 1
                 if clashes > _CLASHES_MAX:
                     raise HoldfastError("busy", f"{self.shown}: {e}", "try again") from None
@@ -149,6 +179,9 @@ class PostgresStore:
     async def _once(
         self, connection: asyncpg.Connection[Any], transaction: Callable[[], Transaction[T]], begin: str
     ) -> T:
+        if self._pooled:
+            synchronous = "" if "READ ONLY" in begin else "; " + _SYNCHRONOUS.format(local="true")
+            begin += _SETTINGS_LOCAL + synchronous
         await connection.execute(begin)
         try:
             value = await self._drive(connection, transaction())
@@ -188,23 +221,40 @@ class PostgresStore:
             while self._idle and self._idle[-1].is_closed():
                 self._idle.pop()
             connection = self._idle.pop() if self._idle else await self._connect()
+            pooled = self._pooled
             try:
                 yield connection
             except BaseException as e:
-                unsound = isinstance(e, asyncpg.exceptions.InternalClientError)
+                unsound = isinstance(e, (asyncpg.exceptions.InternalClientError, *_STRANGER))
                 if unsound or connection.is_closed() or connection.is_in_transaction() or self._closed:
                     connection.terminate()
                 else:
                     self._idle.append(connection)
                 raise
-            if self._closed:
+            if pooled != self._pooled or self._closed:
                 connection.terminate()
             else:
                 self._idle.append(connection)
 
+    def _behind_pooler(self) -> None:
+        if self._pooled:
+            return
+        log.info("%s is behind a pooler: each transaction brings its own settings", self.shown)
+        self._pooled = True
+        while self._idle:
+            self._idle.pop().terminate()
+
     async def _connect(self) -> asyncpg.Connection[Any]:
+        settings = {"application_name": "holdfast", **({} if self._pooled else _SETTINGS)}
         try:
-            connection = await asyncpg.connect(self.url, timeout=_CONNECT_S, server_settings=_SETTINGS)
+            connection = await asyncpg.connect(
+                self.url, timeout=_CONNECT_S, server_settings=settings,
+                statement_cache_size=0 if self._pooled else _STATEMENTS_KEPT,
+            )  # fmt: skip
+        except asyncpg.exceptions.ProtocolViolationError as e:
+            if self._pooled or "startup parameter" not in str(e):
+                raise
+            return await self._connect_pooled()
         except _AWAY:
             raise
         except (
@@ -218,18 +268,26 @@ class PostgresStore:
             raise HoldfastError(
                 "store_unreachable", f"{self.shown}: {_first(e)}", "check the URL in HOLDFAST_STORE"
             ) from None
-        # Acknowledged means on disk, also where the server's default says otherwise; stricter settings are kept.
-        await connection.execute(
-            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-        )
+        if not self._pooled:
+            # Acknowledged means on disk, also where the server's default says otherwise; stricter settings are kept.
+            await connection.execute(_SYNCHRONOUS.format(local="false"))
+            try:
+                kept = await connection.fetchval("SELECT current_setting('lock_timeout')") == _LOCK_TIMEOUT
+            except _STRANGER:
+                kept = False
+            if not kept:  # somebody in between ignores settings
+                connection.terminate()
+                return await self._connect_pooled()
         return connection
+
+    async def _connect_pooled(self) -> asyncpg.Connection[Any]:
+        self._behind_pooler()
+        return await self._connect()
 
     async def _migrate(self, connection: asyncpg.Connection[Any], known: list[tuple[int, str]]) -> None:
         has = await connection.fetchval("SELECT to_regclass('schema_version') IS NOT NULL")
         version = await connection.fetchval("SELECT MAX(version) FROM schema_version") if has else 0
-        if not outstanding(version or 0, known, self.shown):
-            return
-        async with connection.transaction():
+        if outstanding(version or 0, known, self.shown):
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
             await connection.execute(statements(VERSIONS, _WORDS)[0])
             version = await connection.fetchval("SELECT COALESCE(MAX(version), 0) FROM schema_version")

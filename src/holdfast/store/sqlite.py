@@ -1,4 +1,8 @@
-"""The work in one SQLite file: one writer thread, and one flush to disk for everybody who waits for one."""
+"""The work in one SQLite file: one writer at a time, and one flush to disk for everybody who waits for one.
+
+Whoever holds the turn commits for all who are in line. A coroutine leaves that to the writer thread; a thread that can
+wait takes the turn itself (`write_now`), so that nothing changes hands between its request and the disk.
+"""
 
 from __future__ import annotations
 
@@ -8,41 +12,47 @@ import os
 import queue
 import sqlite3
 import threading
-import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..model.errors import HoldfastError
 from ..model.limits import GROUP_MAX, WRITES_QUEUED_MAX
-from .base import Query, Row, Transaction
-from .migrations import VERSIONS, all_migrations, outstanding, statements
+from .base import Foreseen, Query, Row, Transaction
+from .migrations import all_migrations
+from .sqlite_file import closed, connect, explain, prepare
 
 T = TypeVar("T")
 log = logging.getLogger("holdfast.store")
 
-_WORDS = {"int": "INTEGER", "bytes": "BLOB", "strict": " STRICT"}
 _MARKS = {"{now}": "holdfast_now()", "{for_update}": "", "{for_share}": ""}
-_BUSY_MS = 10_000  # another process with the file open (a backup, the sqlite3 shell) is waited for this long
-_STATEMENTS_KEPT = 256  # prepared statements: more than the work plane has
-_WAL_PAGES_MAX = 16_384  # 64 MiB of log are folded in within a commit at the latest, each costing that commit a flush
 _WAL_BYTES_FIRST, _WAL_BYTES_MORE = 256 << 10, 4 << 20  # how far ahead the log is lengthened: as much again, within
 _WAL_BYTES_IDLE = 4 << 20  # when nobody writes, a log above this is folded in,
 _WAL_COMMITS_IDLE = 256  # and one that has not grown since, as it is overwritten, after so many commits
 _IDLE_S = 0.5  # nobody writes: no commit came for this long
-_PAGE_CACHE_KIB = 8192
 
 
 class _Job:
-    """A transaction, and who waits for it."""
+    """A transaction, and what became of it."""
 
-    __slots__ = ("error", "future", "loop", "transaction", "value")
+    __slots__ = ("done", "error", "transaction", "value")
 
     def __init__(self, transaction: Callable[[], Transaction[Any]]) -> None:
         self.transaction = transaction
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
         self.value: Any = None
         self.error: BaseException | None = None
+        self.done = False
+
+
+class _Awaited(_Job):
+    """One that a coroutine waits for."""
+
+    __slots__ = ("future", "loop")
+
+    def __init__(self, transaction: Callable[[], Transaction[Any]]) -> None:
+        super().__init__(transaction)
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
 
     def settle(self) -> None:
         if self.future.cancelled():
@@ -53,12 +63,12 @@ class _Job:
             self.future.set_result(self.value)
 
 
-def _settle(jobs: list[_Job]) -> None:
+def _settle(jobs: list[_Awaited]) -> None:
     for job in jobs:
         job.settle()
 
 
-def _tell(jobs: list[_Job]) -> None:
+def _tell(jobs: list[_Awaited]) -> None:
     """Wake each event loop once: waking it is a system call, and a batch is mostly of one."""
     for loop in {job.loop for job in jobs}:
         mine = [job for job in jobs if job.loop is loop]
@@ -68,20 +78,7 @@ def _tell(jobs: list[_Job]) -> None:
             pass  # it has ended: nobody waits any more
 
 
-def connect(path: str, *, read_only: bool) -> sqlite3.Connection:
-    """A connection as durable as the interface promises; called on the thread that will use it."""
-    database = sqlite3.connect(path, isolation_level=None, cached_statements=_STATEMENTS_KEPT, check_same_thread=False)
-    database.create_function("holdfast_now", 0, lambda: time.time_ns() // 1000)
-    database.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
-    database.execute(f"PRAGMA cache_size=-{_PAGE_CACHE_KIB}")
-    if read_only:
-        database.execute("PRAGMA query_only=ON")
-        return database
-    database.execute("PRAGMA journal_mode=WAL")
-    database.execute("PRAGMA synchronous=FULL")  # NORMAL survives kill -9 but loses commits with the power
-    database.execute("PRAGMA foreign_keys=ON")
-    database.execute(f"PRAGMA wal_autocheckpoint={_WAL_PAGES_MAX}")
-    return database
+_Line = queue.SimpleQueue[_Awaited | None | bool]  # None: the end; True: somebody else wrote
 
 
 class SqliteStore:
@@ -90,8 +87,13 @@ class SqliteStore:
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
         self.url = "sqlite:///" + self.path
-        self._writes: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._reads: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._writes: _Line = queue.SimpleQueue()
+        self._reads: _Line = queue.SimpleQueue()
+        self._near: deque[_Job] = deque()  # of threads that wait; they, or whoever has the turn, commit these
+        self._turn, self._reading = threading.Lock(), threading.Lock()  # for the writing and the reading connection
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._nudged = False  # the writer thread knows that there are commits beside its own
         self._threads: list[threading.Thread] = []
         self._texts: dict[str, str] = {}
         self._wal_bytes = 0  # the log's length as `_lengthen` left it
@@ -102,18 +104,18 @@ class SqliteStore:
     @classmethod
     async def open(cls, path: str, migrations: list[tuple[int, str]] | None = None) -> SqliteStore:
         self = cls(path)
-        database = await asyncio.to_thread(self._prepare, migrations or all_migrations())
+        self._writer = await asyncio.to_thread(prepare, self.path, migrations or all_migrations())
         for name, loop, line in (
             ("store-writer", self._write_loop, self._writes),
             ("store-reader", self._read_loop, self._reads),
         ):
             # Daemon threads: what was acknowledged is on disk, and nothing else may keep a process from ending.
-            thread = threading.Thread(target=loop, args=(database, line), name=name, daemon=True)
+            thread = threading.Thread(target=loop, args=(line,), name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
         return self
 
-    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+    async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
         if self._writes.qsize() >= WRITES_QUEUED_MAX:
             raise HoldfastError("busy", f"{WRITES_QUEUED_MAX} writes wait for the disk already", "try again later")
         return await self._ask(self._writes, transaction)
@@ -121,10 +123,29 @@ class SqliteStore:
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         return await self._ask(self._reads, transaction)
 
-    async def _ask(self, line: queue.SimpleQueue[_Job | None], transaction: Callable[[], Transaction[T]]) -> T:
-        if self._closed:
-            raise HoldfastError("failed", "the store is closed", "open it again")
+    def write_now(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """`write` for a thread that can wait. While one flushes, others gather in line; the next takes them all."""
         job = _Job(transaction)
+        self._near.append(job)
+        with self._turn:
+            while not job.done:
+                self._commit_line([])
+        if not self._nudged:
+            self._nudged = True
+            self._writes.put(True)
+        value: T = _outcome(job)
+        return value
+
+    def read_now(self, transaction: Callable[[], Transaction[T]]) -> T:
+        job = _Job(transaction)
+        self._look(job)
+        value: T = _outcome(job)
+        return value
+
+    async def _ask(self, line: _Line, transaction: Callable[[], Transaction[T]]) -> T:
+        if self._closed:
+            raise closed()
+        job = _Awaited(transaction)
         line.put(job)
         value: T = await job.future
         return value
@@ -140,69 +161,53 @@ class SqliteStore:
 
     # -- on the threads --------------------------------------------------------------------------------------------
 
-    def _prepare(self, known: list[tuple[int, str]]) -> sqlite3.Connection:
-        """Open, or say in one line why not; and bring the schema up to date."""
-        try:
-            # Made by us, so that nobody else can read it, not even for a moment; the log gets the same mode.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        except OSError as e:
-            code = "store_full" if e.errno == 28 else "store_readonly"
-            raise HoldfastError(
-                code, f"cannot write {self.path}: {e.strerror}", "check the folder, or set HOLDFAST_STORE"
-            ) from None
-        database = None
-        try:
-            database = connect(self.path, read_only=False)
-            self._migrate(database, known)
-        except BaseException as e:
-            if database is not None:
-                database.close()
-            if isinstance(e, sqlite3.Error):
-                raise explain(e, self.path) from e
-            raise
-        return database
-
-    def _migrate(self, database: sqlite3.Connection, known: list[tuple[int, str]]) -> None:
-        has = database.execute("SELECT COUNT(*) FROM sqlite_master WHERE name = 'schema_version'").fetchone()[0]
-        version = database.execute("SELECT MAX(version) FROM schema_version").fetchone()[0] if has else 0
-        if not outstanding(version or 0, known, self.path):
-            return
-        database.execute("BEGIN IMMEDIATE")
-        try:
-            database.execute(statements(VERSIONS, _WORDS)[0])
-            version = database.execute("SELECT COALESCE(MAX(version), 0) FROM schema_version").fetchone()[0]
-            for number, sql in outstanding(version, known, self.path):
-                for statement in statements(sql, _WORDS):
-                    database.execute(statement)
-                database.execute("INSERT INTO schema_version VALUES (?, holdfast_now())", (number,))
-            database.execute("COMMIT")
-        except BaseException:
-            if database.in_transaction:
-                database.execute("ROLLBACK")
-            raise
-
-    def _write_loop(self, database: sqlite3.Connection, line: queue.SimpleQueue[_Job | None]) -> None:
-        dirty, going = False, True
+    def _write_loop(self, line: _Line) -> None:
+        seen, going = -1, True  # how many commits there were when nobody was in line; -1: nothing to look after
         while going:
             try:
-                job = line.get(timeout=_IDLE_S if dirty else None)
+                job = line.get(timeout=None if seen < 0 else _IDLE_S)
             except queue.Empty:
-                dirty = False
-                self._fold(database)
+                with self._turn:
+                    if seen == self._commits:
+                        self._fold()
+                        seen, self._nudged = -1, False
+                    else:
+                        seen = self._commits
                 continue
-            batch: list[_Job] = []
-            while job is not None:
-                batch.append(job)
-                if len(batch) == GROUP_MAX or line.empty():
-                    break
-                job = line.get()
             going = job is not None
-            if batch:
-                self._commit(database, batch)
-                self._commits += 1
-                dirty = True
-                _tell(batch)
-        database.close()
+            with self._turn:
+                self._commit_line([job] if isinstance(job, _Awaited) else [])
+                seen = self._commits
+        with self._turn:
+            assert self._writer is not None
+            self._writer.close()
+            self._writer = None
+
+    def _commit_line(self, batch: list[_Job]) -> None:
+        """Commit these and whoever else is in line. Under the turn."""
+        try:
+            while self._near and len(batch) < GROUP_MAX:
+                batch.append(self._near.popleft())
+            while len(batch) < GROUP_MAX:
+                job = self._writes.get_nowait()
+                if job is None:
+                    self._writes.put(None)  # the end is the writer thread's to see
+                    break
+                if isinstance(job, _Awaited):
+                    batch.append(job)
+        except queue.Empty:
+            pass
+        if not batch:
+            return
+        if self._writer is None:
+            for waiting in batch:
+                waiting.error = closed()
+        else:
+            self._commit(self._writer, batch)
+            self._commits += 1
+        for waiting in batch:
+            waiting.done = True
+        _tell([waiting for waiting in batch if isinstance(waiting, _Awaited)])
 
     def _commit(self, database: sqlite3.Connection, batch: list[_Job]) -> None:
         """One transaction of the database for all of the batch; each may fail alone.
@@ -266,23 +271,32 @@ class SqliteStore:
             job.error = explain(e, self.path) if isinstance(e, sqlite3.Error) else e
             database.execute(undo)
 
-    def _read_loop(self, writer: sqlite3.Connection, line: queue.SimpleQueue[_Job | None]) -> None:
-        database: sqlite3.Connection | None = None
+    def _read_loop(self, line: _Line) -> None:
         while (job := line.get()) is not None:
+            if isinstance(job, _Awaited):
+                self._look(job)
+                _tell([job])
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
+    def _look(self, job: _Job) -> None:
+        with self._reading:
             try:
-                database = database or connect(self.path, read_only=True)
-                database.execute("BEGIN")
+                if self._closed and self._reader is None:
+                    raise closed()
+                if self._reader is None:
+                    self._reader = connect(self.path, read_only=True)
+                self._reader.execute("BEGIN")
                 try:
-                    job.value = self._drive(database, job.transaction())
+                    job.value = self._drive(self._reader, job.transaction())
                 finally:
-                    database.execute("ROLLBACK")
+                    self._reader.execute("ROLLBACK")
             except sqlite3.Error as e:
                 job.error = explain(e, self.path)
             except BaseException as e:  # noqa: BLE001 - it belongs to whoever asked, not to this thread
                 job.error = e
-            _tell([job])
-        if database is not None:
-            database.close()
 
     def _drive(self, database: sqlite3.Connection, transaction: Transaction[T]) -> T:
         try:
@@ -304,35 +318,19 @@ class SqliteStore:
             self._texts[query.sql] = text
         return database.execute(text, query.args).fetchall()
 
-    def _fold(self, database: sqlite3.Connection) -> None:
+    def _fold(self) -> None:
         """Move a grown log into the database while nobody waits; a reader that is in the way postpones it."""
+        assert self._writer is not None
         try:
             size = os.stat(self.path + "-wal").st_size
             if size > _WAL_BYTES_IDLE and (size != self._folded_bytes or self._commits >= _WAL_COMMITS_IDLE):
-                database.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
                 self._folded_bytes, self._commits = size, 0
         except (OSError, sqlite3.Error) as e:
             log.warning("cannot fold the log of %s in: %s", self.path, e)
 
 
-_EXPLAINED = {
-    "SQLITE_FULL": ("store_full", "the disk is full", "free some space; what was acknowledged is safe"),
-    "SQLITE_READONLY": ("store_readonly", "the file cannot be written", "check its owner, mode and folder"),
-    "SQLITE_CANTOPEN": ("store_readonly", "the file cannot be opened", "check its owner, mode and folder"),
-    "SQLITE_PERM": ("store_readonly", "the file may not be used", "check its owner, mode and folder"),
-    "SQLITE_NOTADB": ("store_damaged", "the file is not a SQLite database", "move it away, or restore a backup"),
-    "SQLITE_CORRUPT": ("store_damaged", "the database is damaged", "restore a backup; .recover may save the rest"),
-    "SQLITE_BUSY": ("busy", "another program has the file locked", "close it there, then try again"),
-    "SQLITE_LOCKED": ("busy", "another program has the file locked", "close it there, then try again"),
-    "SQLITE_IOERR": ("store_unreachable", "the disk does not work", "look at the system's log"),
-    "SQLITE_TOOBIG": ("invalid", "the value is too large for SQLite", "keep it as an artifact"),
-}
-
-
-def explain(error: sqlite3.Error, path: str) -> HoldfastError:
-    """SQLite's error in our words; one we do not know is told as it is."""
-    name = getattr(error, "sqlite_errorname", "") or ""
-    for prefix, (code, what, hint) in _EXPLAINED.items():
-        if name.startswith(prefix):
-            return HoldfastError(code, f"{path}: {what}", hint)
-    return HoldfastError("internal", f"{path}: {error}", "please report it")
+def _outcome(job: _Job) -> Any:
+    if job.error is not None:
+        raise job.error
+    return job.value

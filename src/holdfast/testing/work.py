@@ -292,3 +292,115 @@ class WorkSuite:
             await work.run_end(run=taken["run"], epoch=taken["epoch"], request="req_end")
             await work.run_end(run=taken["run"], epoch=taken["epoch"], request="req_end")
             assert (await work.run_status(run=taken["run"]))["state"] == "done"
+
+    # -- one after the other ---------------------------------------------------------------------------------------
+
+    async def test_an_outcome_and_the_next_intent_are_one_write_and_a_repetition_is_not_a_second_one(
+        self, store_url: str
+    ) -> None:
+        async with working(store_url) as work:
+            made = await work.begin_run(worker="w1")
+            mine: Json = {"run": made["run"], "epoch": made["epoch"]}
+            await work.step_begin(key="a", args=[1], **mine)
+            ended = {"key": "a", "result": {"n": 1}, "request": "req_end"}
+            for _ in range(2):  # the answer to the first was lost
+                answer = await work.step_next(ended=ended, key="b", args=[2], request="req_begin", **mine)
+                assert (answer["decision"], answer["epoch"]) == ("execute", made["epoch"])
+            states = {s["key"]: (s["state"], s["result"]) for s in await work.step_ls(run=made["run"])}
+            assert states == {"a": ("done", {"n": 1}), "b": ("open", None)}
+            log = (await work.log_read(run=made["run"]))[1:]  # the first says that the run was begun
+            assert [(e["kind"], e["step"]) for e in log] == [("action", "a"), ("observation", "a"), ("action", "b")]
+
+    async def test_a_next_step_that_was_done_before_is_reused_and_the_outcome_is_kept_all_the_same(
+        self, store_url: str
+    ) -> None:
+        async with working(store_url) as work:
+            made = await work.begin_run(worker="w1")
+            mine: Json = {"run": made["run"], "epoch": made["epoch"]}
+            await work.step_begin(key="b", **mine)
+            await work.step_end(key="b", result="before", **mine)
+            await work.step_begin(key="a", **mine)
+            answer = await work.step_next(ended={"key": "a", "result": 1, "request": "req_1"}, key="b", **mine)
+            assert (answer["decision"], answer["result"]) == ("reuse", "before")
+            steps = {s["key"]: s["state"] for s in await work.step_ls(run=made["run"])}
+            assert steps == {"a": "done", "b": "done"}
+            log = await work.log_read(run=made["run"])
+            assert [e["seq"] for e in log] == [1, 2, 3, 4, 5]
+            with refused("conflict"):
+                await work.step_next(ended={"key": "a", "request": "req_2"}, key="c", **mine)
+            assert await work.step_find(run=made["run"], key="c") is None
+
+    async def test_a_fenced_or_late_worker_writes_neither_the_outcome_nor_the_next_intent(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            made = await interrupted(work, "unsafe")
+            old: Json = {"run": made["run"], "epoch": made["epoch"] - 1}
+            with refused("fenced"):
+                await work.step_next(ended={"key": "k", "request": "r1"}, key="n", **old)
+            with refused("fenced"):
+                await work.step_begin(key="n", **old)
+            with refused("fenced"):
+                await work.step_end(key="n", effect="none", **old)
+            assert [(s["key"], s["state"]) for s in await work.step_ls(run=made["run"])] == [("k", "in_doubt")]
+
+    async def test_many_writers_of_one_run_number_its_log_without_holes(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            made = await work.begin_run(worker="w1")
+            mine: Json = {"run": made["run"], "epoch": made["epoch"]}
+
+            async def one(n: int) -> None:
+                await work.step_begin(key=f"s{n}", effect="idempotent", **mine)
+                await work.log_append(body=f"note {n}", **mine)
+                await work.step_end(key=f"s{n}", result=n, **mine)
+
+            await asyncio.gather(*(one(n) for n in range(24)))
+            log = await work.log_read(run=made["run"])
+            assert [entry["seq"] for entry in log] == list(range(1, 74))
+            assert sorted(s["result"] for s in await work.step_ls(run=made["run"])) == list(range(24))
+
+    # -- again -----------------------------------------------------------------------------------------------------
+
+    async def test_a_failed_run_is_tried_again_from_its_last_step(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            made = await work.begin_run(worker="w1", task="t", job="j")
+            mine: Json = {"run": made["run"], "epoch": made["epoch"]}
+            with refused("conflict"):
+                await work.run_retry(run=made["run"])
+            await work.step_begin(key="done", **mine)
+            await work.step_end(key="done", result=1, **mine)
+            await work.run_end(state="failed", outcome={"error": "no route"}, **mine)
+            for _ in range(2):
+                told = await work.run_retry(run=made["run"], why="the network is back", request="req_again")
+                assert told == {"run": made["run"], "state": "active"}
+            claimed = await work.run_claim(jobs=["j"], worker="w2")
+            assert (claimed["run"], claimed["resumed"]) == (made["run"], True)
+            again = await work.step_begin(run=made["run"], key="done", epoch=claimed["epoch"])
+            assert (again["decision"], again["result"]) == ("reuse", 1)
+            events = [e["body"] for e in await work.log_read(run=made["run"]) if e["kind"] == "run"]
+            retried = [e for e in events if e["event"] == "retry"]
+            assert retried == [
+                {"event": "retry", "failed_with": {"error": "no route"}, "why": "the network is back"}
+            ]
+
+    async def test_a_reason_stands_in_the_log_beside_what_it_is_about(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            made = await work.begin_run(worker="w1")
+            mine: Json = {"run": made["run"], "epoch": made["epoch"]}
+            await work.log_append(body="use B", kind="decision", why="A is slower", **mine)
+            await work.memory_append(message={"role": "user", "content": "hello"}, why="he asked", **mine)
+            await work.memory_set(name="n", value=1, why="for later", **mine)
+            for _ in range(2):
+                await work.artifact_put(name="f", data="eA==", why="wanted", request="req_put", **mine)
+            await work.artifact_rm(name="f", why="wrong one", **mine)
+            log = [(e["kind"], e["body"]) for e in (await work.log_read(run=made["run"]))[1:]]
+            assert log[0] == ("decision", {"text": "use B", "why": "A is slower"})
+            assert log[1:3] == [
+                ("message", {"role": "user", "content": "hello"}),
+                ("reasoning", {"text": "he asked", "action": "append a message"}),
+            ]
+            assert log[3][1]["why"] == "for later"
+            assert log[4:] == [
+                ("reasoning", {"text": "wanted", "action": "put artifact f"}),
+                ("reasoning", {"text": "wrong one", "action": "remove artifact f"}),
+            ]
+            window = await work.memory_window(run=made["run"])
+            assert window["messages"] == [{"role": "user", "content": "hello"}]

@@ -9,6 +9,7 @@ from ..model.limits import REQUEST_BYTES_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     Json = dict[str, Any]
@@ -21,9 +22,15 @@ class TooLarge(Exception):
     """A message over the limit; the connection cannot go on."""
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+
 def encode(value: object) -> bytes:
     # ASCII escapes keep what is not UTF-8 in arguments and environment (surrogateescape) intact on the way.
-    body = json.dumps(value, separators=(",", ":")).encode("ascii")
+    return framed(_ENCODER.encode(value).encode("ascii"))
+
+
+def framed(body: bytes) -> bytes:
     if len(body) > REQUEST_BYTES_MAX:
         raise TooLarge(f"a message of {len(body)} bytes; at most {REQUEST_BYTES_MAX}")
     return len(body).to_bytes(4, "big") + body
@@ -40,7 +47,7 @@ def _finite(text: str) -> float:
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
-def _parsed(data: bytes) -> object:
+def parsed(data: bytes) -> object:
     try:
         return _DECODER.decode(data.decode())
     except RecursionError:
@@ -50,10 +57,10 @@ def _parsed(data: bytes) -> object:
 class Decoder:
     """Messages out of a byte stream."""
 
-    __slots__ = ("_buffer",)
+    __slots__ = ("_buffer", "_parse")
 
-    def __init__(self) -> None:
-        self._buffer = bytearray()
+    def __init__(self, parse: Callable[[bytes], object] = parsed) -> None:
+        self._buffer, self._parse = bytearray(), parse
 
     @property
     def pending(self) -> int:
@@ -69,7 +76,7 @@ class Decoder:
                 raise TooLarge(f"a message of {size} bytes; at most {REQUEST_BYTES_MAX}")
             if len(self._buffer) < 4 + size:
                 break
-            value = _parsed(bytes(self._buffer[4 : 4 + size]))
+            value = self._parse(bytes(self._buffer[4 : 4 + size]))
             del self._buffer[: 4 + size]
             if not isinstance(value, dict):
                 raise ValueError("not an object")

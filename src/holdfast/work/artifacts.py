@@ -98,6 +98,18 @@ def _verified(sha256: str) -> Transaction[int]:
     return size
 
 
+def taken(sha256: str) -> Transaction[bytes]:
+    """A content that came in pieces, for somebody who keeps it elsewhere: its pieces go, unless it also has a name."""
+    yield from _guard("for_update")
+    yield from _verified(sha256)
+    rows = yield Query("SELECT data FROM piece WHERE sha256 = ? ORDER BY n", (sha256,))
+    yield Query(
+        "DELETE FROM piece WHERE sha256 = ? AND NOT EXISTS (SELECT 1 FROM blob WHERE blob.sha256 = piece.sha256)",
+        (sha256,),
+    )
+    return b"".join(bytes(data) for (data,) in rows)
+
+
 def _drop_unnamed(sha256: str) -> Transaction[None]:
     """Under the guard alone."""
     dropped = yield Query(

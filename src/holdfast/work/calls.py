@@ -7,12 +7,16 @@ import binascii
 import os
 from typing import Any
 
+import msgspec
+
 from ..model import ids
 from ..model.errors import invalid
 from ..model.limits import WINDOW_TOKENS
 from ..model.work import check_word
 from ..store.base import Store
 from . import checkpoint_rows as rows
+from . import values
+from .artifacts import check_hash
 from .checkpoints import Checkpoints
 
 TYPE_CHECKING = False
@@ -22,7 +26,9 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 _LISTED_MAX = 1000  # checkpoints or entries in one answer
 # Calls after which a run's log is longer.
-_LOGGING = frozenset({"log_append", "step_begin", "step_end", "step_fail", "step_settle", "memory_append"})
+_LOGGING = frozenset({
+    "log_append", "step_begin", "step_end", "step_next", "step_fail", "step_settle", "memory_append",
+})  # fmt: skip
 
 
 class CheckpointCalls:
@@ -53,9 +59,9 @@ class CheckpointCalls:
 
     def _logged(self, name: str, args: Json) -> None:
         """After a call: a run whose log has grown may be due for a checkpoint, also when its agent never saves one."""
-        if name in _LOGGING:
-            body = args.get("body") or args.get("message") or ""
-            self.checkpoints.noticed(args["run"], len(str(body)) if isinstance(body, (str, dict)) else 100)
+        size = grown(name, args)
+        if size is not None:
+            self.checkpoints.noticed(args["run"], size)
 
     async def aclose(self) -> None:
         """Finish what runs in the background. The store is its opener's to close."""
@@ -78,11 +84,16 @@ class CheckpointCalls:
         return saved.describe()
 
     async def checkpoint_put(
-        self, *, run: str, record: str, hash: str, size: int, log_upto: int, base: int | None = None,
-        base_hash: str = "", label: str | None = None, epoch: int | None = None, by: str | None = None,
-        request: str | None = None,
+        self, *, run: str, hash: str, size: int, log_upto: int, record: str = "", sent: str | None = None,
+        base: int | None = None, base_hash: str = "", label: str | None = None, epoch: int | None = None,
+        by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
-        """A milestone whose change the client has worked out; refused (`conflict`) if the log went on meanwhile."""
+        """A milestone whose change the client has worked out; refused (`conflict`) if the log went on meanwhile.
+
+        A large record is sent as the pieces of a content first (`artifact_piece`), and `sent` is its hash.
+        """
+        if sent is not None:
+            check_hash(sent)
         try:
             raw = base64.b64decode(record, validate=True)
         except (binascii.Error, ValueError, TypeError):
@@ -93,16 +104,35 @@ class CheckpointCalls:
             await self._run(run), "milestone", _label(label), by or self.by, request or ids.new("req_"), int(log_upto),
             base, str(base_hash), str(hash), int(size), raw,
         )  # fmt: skip
-        return (await self.checkpoints.put(new, epoch)).describe()
+        return (await self.checkpoints.put(new, epoch, sent)).describe()
+
+    async def checkpoint_records(self, *, run: str, seq: int | None = None, by: str | None = None) -> Json:
+        """One without its state: the records it is made of, oldest first, for whoever puts it together in pieces."""
+        run = await self._run(run)
+        found, records = await self.store.read(lambda: rows.lengths(run, seq))
+        return {**found.describe(), "records": [{"seq": n, "length": length} for n, length in records]}
+
+    async def checkpoint_part(self, *, run: str, seq: int, piece: int, by: str | None = None) -> Json:
+        """A piece of one record, base64."""
+        run = await self._run(run)
+        raw = await self.store.read(lambda: rows.part(run, int(seq), int(piece)))
+        return {"data": base64.b64encode(raw).decode()}
 
     async def checkpoint_ls(self, *, run: str, limit: int = _LISTED_MAX, by: str | None = None) -> list[Json]:
         """The latest ones, oldest first."""
         run, most = await self._run(run), max(1, min(int(limit), _LISTED_MAX))
         return await self.store.read(lambda: rows.listing(run, most))
 
-    async def checkpoint_show(self, *, run: str, seq: int | None = None, by: str | None = None) -> Json:
-        """One with its state; the latest without a number."""
-        found, state = await self.checkpoints.show(await self._run(run), seq)
+    async def checkpoint_show(
+        self, *, run: str, seq: int | None = None, at_most: int | None = None, by: str | None = None
+    ) -> Json:
+        """One with its state; the latest without a number. A state over `at_most` bytes is left out (null)."""
+        run = await self._run(run)
+        if at_most is not None:
+            known = await self.store.read(lambda: rows.wanted(run, seq))
+            if known.size > at_most:
+                return {**known.describe(), "state": None}
+        found, state = await self.checkpoints.show(run, seq)
         return {**found.describe(), "state": state}
 
     async def checkpoint_diff(
@@ -113,13 +143,14 @@ class CheckpointCalls:
         return await self.checkpoints.diff(await self._run(run), seq, other, second)
 
     async def checkpoint_restore(
-        self, *, run: str, seq: int, epoch: int | None = None, by: str | None = None, request: str | None = None
-    ) -> Json:
+        self, *, run: str, seq: int, at_most: int | None = None, epoch: int | None = None, by: str | None = None,
+        request: str | None = None,
+    ) -> Json:  # fmt: skip
         """Its state is the run's state again: a new checkpoint, and nothing that was done is undone."""
         saved, state = await self.checkpoints.restore(
             await self._run(run), seq, epoch=epoch, by=by or self.by, request=request or ids.new("req_")
         )
-        return {**saved.describe(), "state": state}
+        return {**saved.describe(), "state": None if at_most is not None and saved.size > at_most else state}
 
     async def checkpoint_fork(
         self, *, run: str, seq: int | None = None, label: str | None = None, by: str | None = None,
@@ -137,12 +168,16 @@ class CheckpointCalls:
             raise invalid("a policy counts entries and bytes", "0 switches one off")
         run = await self._run(run)
         await self.store.write(lambda: rows.set_policy(run, entries, size))
+        self.checkpoints.look_soon(run)
         return {"run": run, "every_entries": entries, "every_bytes": size}
 
-    async def state_at(self, *, run: str, position: int | None = None, by: str | None = None) -> Json:
-        """The state at a position of the log, rebuilt; nothing is executed."""
+    async def state_at(
+        self, *, run: str, position: int | None = None, at_most: int | None = None, by: str | None = None
+    ) -> Json:
+        """The state at a position of the log, rebuilt; nothing is executed. Over `at_most` bytes it is left out."""
         state, at, digest = await self.checkpoints.state_at(await self._run(run), position)
-        return {"run": run, "at": at, "hash": digest, "state": state}
+        large = at_most is not None and len(msgspec.json.encode(state)) > at_most
+        return {"run": run, "at": at, "hash": digest, "state": None if large else state}
 
     async def history(
         self, *, run: str, at: int | None = None, after: int = 0, limit: int = _LISTED_MAX, by: str | None = None
@@ -154,12 +189,14 @@ class CheckpointCalls:
     # -- memory -----------------------------------------------------------------------------------------------------
 
     async def memory_append(
-        self, *, run: str, message: Any, epoch: int | None = None, by: str | None = None, request: str | None = None
-    ) -> Json:
+        self, *, run: str, message: Any, epoch: int | None = None, why: str | None = None, by: str | None = None,
+        request: str | None = None,
+    ) -> Json:  # fmt: skip
         """A message more; on disk when this returns."""
         return await self.memory.append(
-            await self._run(run), message, epoch=epoch, by=by or self.by, request=request or ids.new("req_")
-        )
+            await self._run(run), message, epoch=epoch, why=_reason(why), by=by or self.by,
+            request=request or ids.new("req_"),
+        )  # fmt: skip
 
     async def memory_window(self, *, run: str, max_tokens: int = WINDOW_TOKENS, by: str | None = None) -> Json:
         """The newest messages that fit a number of tokens (an estimate), pinned ones always."""
@@ -167,16 +204,28 @@ class CheckpointCalls:
 
     async def memory_set(
         self, *, run: str, name: str, value: Any = None, ttl_s: float | None = None, epoch: int | None = None,
-        by: str | None = None, request: str | None = None,
+        why: str | None = None, by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         """Keep a scratch value; `ttl_s` of 0 forgets it."""
         return await self.memory.set(
-            await self._run(run), name, value, ttl_s=ttl_s, epoch=epoch, by=by or self.by,
+            await self._run(run), name, value, ttl_s=ttl_s, epoch=epoch, why=_reason(why), by=by or self.by,
             request=request or ids.new("req_"),
         )  # fmt: skip
 
     async def memory_get(self, *, run: str, name: str, by: str | None = None) -> Json:
         return await self.memory.get(await self._run(run), name)
+
+
+def grown(name: str, args: Json) -> int | None:
+    """About how many bytes a call has added to its run's log; None: it does not add to it."""
+    if name not in _LOGGING:
+        return None
+    body = args.get("body") or args.get("message") or ""
+    return len(str(body)) if isinstance(body, (str, dict)) else 100
+
+
+def _reason(why: str | None) -> str | None:
+    return values.said(why, "the reason")
 
 
 def _label(label: str | None) -> str | None:

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 from ..model import ids
 from ..model.errors import HoldfastError, not_found
+from ..model.limits import PIECE_BYTES
 from ..model.times import rfc3339
 from ..store import queries
 from ..store.base import Query, Transaction
-from . import delta, leases, values
+from . import artifacts, delta, leases, values
 
 Json = dict[str, Any]
 _ROW = "run, seq, log_upto, at, by_whom, epoch, kind, label, base, hash, size, length(record)"
@@ -104,6 +105,37 @@ def stored(run: str, seq: int | None) -> Transaction[tuple[Row, dict[str, bytes]
     found = yield from wanted(run, seq)
     records = yield from chain(run, found.seq)
     return found, delta.restore(records, found.hash), [len(r) for r in records]
+
+
+def save_sent(new: New, sha256: str, epoch: int | None) -> Transaction[Row]:
+    """A save whose record came in pieces before it."""
+    yield from queries.held(new.run)  # the run before the pieces, as everywhere
+    before = yield Query("SELECT 1 FROM checkpoint WHERE run = ? AND request = ?", (new.run, new.request))
+    record = b"" if before else (yield from artifacts.taken(sha256))
+    return (yield from save(new._replace(record=record), epoch))
+
+
+def lengths(run: str, seq: int | None) -> Transaction[tuple[Row, list[tuple[int, int]]]]:
+    """A checkpoint, and the records that give its state, oldest first: their numbers and lengths."""
+    found = yield from wanted(run, seq)
+    records: list[tuple[int, int]] = []
+    at: int | None = found.seq
+    while at is not None:
+        rows = yield Query("SELECT seq, length(record), base FROM checkpoint WHERE run = ? AND seq = ?", (run, at))
+        records.append((int(rows[0][0]), int(rows[0][1])))
+        at = rows[0][2]
+    return found, records[::-1]
+
+
+def part(run: str, seq: int, piece: int) -> Transaction[bytes]:
+    """A piece of one record."""
+    rows = yield Query(
+        "SELECT substr(record, ?, ?) FROM checkpoint WHERE run = ? AND seq = ?",
+        (piece * PIECE_BYTES + 1, PIECE_BYTES, run, seq),
+    )
+    if not rows:
+        raise not_found(f"run {run} has no checkpoint {seq}", f"hold checkpoint ls {run}")
+    return bytes(rows[0][0])
 
 
 def at_position(run: str, position: int) -> Transaction[Row | None]:

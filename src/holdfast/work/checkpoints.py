@@ -44,7 +44,7 @@ class Checkpoints:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lines: Lines[int] = Lines()
-        self._unsaved: dict[str, list[int]] = {}  # run -> [entries, bytes] since somebody looked
+        self._unlooked: dict[str, list[int]] = {}  # run -> [entries, bytes] until somebody looks
         self._chains: dict[str, list[int]] = {}  # run -> [whole record, changes since (bytes), their number]
         self._background = Background("a checkpoint")
 
@@ -75,15 +75,18 @@ class Checkpoints:
                     return saved
         raise AssertionError("unreachable")
 
-    async def put(self, new: New, epoch: int | None) -> Row:
-        """A change that a client made of a state it holds itself."""
+    async def put(self, new: New, epoch: int | None, sent: str | None = None) -> Row:
+        """A change that a client made of a state it holds itself; `sent`: the hash of a record that came in pieces."""
         self._lines.forget(new.run)
-        saved = await self._store.write(lambda: rows.save(new, epoch))
+        if sent is None:
+            saved = await self._store.write(lambda: rows.save(new, epoch))
+        else:
+            saved = await self._store.write(lambda: rows.save_sent(new, sent, epoch))
         counts = self._chains.get(new.run)
         if new.base is None:
-            counts = [len(new.record), 0, 0]
+            counts = [saved.stored, 0, 0]
         elif counts is not None:
-            counts = [counts[0], counts[1] + len(new.record), counts[2] + 1]
+            counts = [counts[0], counts[1] + saved.stored, counts[2] + 1]
         if counts is None or delta.snapshot_due(*counts):
             self._background.add(self._compact_chain(new.run, saved.seq))
         else:
@@ -213,30 +216,53 @@ class Checkpoints:
 
     def noticed(self, run: str, size: int) -> None:
         """The log grew by an entry of about this size; look whether a periodic checkpoint is due. Costs nothing."""
-        since = self._unsaved.setdefault(run, [0, 0])
-        since[0] += 1
-        since[1] += size
-        if since[0] >= _LOOK_EVERY or since[1] >= _LOOK_BYTES:
-            del self._unsaved[run]
-            self._background.add(self._save_if_due(run))
+        if self.counted(run, size):
+            self.look(run)
+
+    def counted(self, run: str, size: int) -> bool:
+        """Whether it is time to `look`. From any thread: a count that two of them spoil is a look a little later."""
+        left = self._unlooked.get(run)
+        if left is None:
+            if len(self._unlooked) > _CHAINS_KEPT:
+                self._unlooked.clear()
+            left = self._unlooked[run] = [_LOOK_EVERY, _LOOK_BYTES]
+        left[0] -= 1
+        left[1] -= size
+        if left[0] > 0 and left[1] > 0:
+            return False
+        self._unlooked.pop(run, None)
+        return True
+
+    def look(self, run: str) -> None:
+        self._background.add(self._save_if_due(run))
+
+    def look_soon(self, run: str) -> None:
+        """Its policy was changed: what was worked out from the old one does not hold."""
+        self._unlooked.pop(run, None)
 
     async def _save_if_due(self, run: str) -> None:
         set_ = await self._store.read(lambda: rows.policy(run))
         entries, size = set_ if set_ is not None else (CHECKPOINT_ENTRIES, CHECKPOINT_BYTES)
         _, unsaved, grown = await self._store.read(lambda: rows.unsaved(run))
         if due(entries, size, unsaved, grown):
+            unsaved = grown = 0
             try:
                 await self.save_from_log(run)
             except Moved:
                 pass  # a milestone was saved in this moment
+        self._unlooked[run] = [
+            max(entries - unsaved, _LOOK_EVERY) if entries else _LOOK_AGAIN,
+            max(size - grown, _LOOK_BYTES) if size else _LOOK_AGAIN * _LOOK_BYTES,
+        ]
 
     async def drain(self) -> None:
         """Wait for what is under way in the background."""
         await self._background.drain()
 
 
-_LOOK_EVERY = 20  # writes between two looks at whether a checkpoint is due: the precision of the policy
+_LOOK_EVERY = 20  # writes before a first look at whether a checkpoint is due, and at least: the policy's precision
 _LOOK_BYTES = 64 << 10
+_LOOK_AGAIN = 1000  # writes until the next look where the policy is off: another process may have changed it
 
 
 def due(every_entries: int, every_bytes: int, entries: int, size: int) -> bool:

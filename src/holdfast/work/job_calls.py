@@ -9,7 +9,7 @@ from ..model.errors import invalid
 from ..model.limits import JOBS_MAX, RUN_LEASE_S
 from ..model.work import check_word
 from ..store.base import Store
-from . import leases, taking
+from . import leases, runs, taking, values
 
 Json = dict[str, Any]
 
@@ -38,6 +38,13 @@ class JobCalls:
             request=request or ids.new("req_"),
         )
         return await self.store.write(lambda: taking.claim(wanted))
+
+    async def run_retry(
+        self, *, run: str, why: str | None = None, by: str | None = None, request: str | None = None
+    ) -> Json:
+        """Try a failed run again, from its last step; for a worker, or whoever begins it by its id."""
+        run, asked, reason = await self._run(run), request or ids.new("req_"), values.said(why, "the reason")
+        return await self.store.write(lambda: runs.retry(run, by or self.by, asked, reason))
 
     async def run_park(self, *, run: str, epoch: int, key: str, by: str | None = None) -> Json:
         """A worker can do no more before this step is settled: the lease is given back until then."""

@@ -88,15 +88,17 @@ def _since(run: str, after: int) -> Transaction[tuple[int, int, list[tuple[str, 
 
 
 def _set(
-    run: str, name: str, value: Any, ttl_s: float | None, drop: list[str], epoch: int | None, by: str, request: str
-) -> Transaction[Json]:
+    run: str, name: str, value: Any, ttl_s: float | None, drop: list[str], epoch: int | None, by: str, request: str,
+    why: str | None,
+) -> Transaction[Json]:  # fmt: skip
     held = yield from queries.held(run)
     if epoch is not None:
         leases.check(held, epoch)
     until = None if ttl_s is None else held.now / 1e6 + ttl_s
     before = yield from queries.appended(run, request)
     if before is None:
-        body = values.encode({"name": name, "value": value, "until": until, "drop": drop}, "the value")
+        kept = {"name": name, "value": value, "until": until, "drop": drop}
+        body = values.encode(notes.with_why(kept, why), "the value")
         before = yield from queries.append(
             run, "scratch", body, at=held.now, epoch=epoch or 0, by=by, request=request
         )
@@ -107,9 +109,15 @@ class Memory:
     def __init__(self, store: Store, cache: Cache, checkpoints: Checkpoints) -> None:
         self._store, self._cache, self._checkpoints = store, cache, checkpoints
 
-    async def append(self, run: str, message: Any, *, epoch: int | None, by: str, request: str) -> Json:
+    async def append(
+        self, run: str, message: Any, *, epoch: int | None, why: str | None, by: str, request: str
+    ) -> Json:
         body = values.encode(message, "the message")
-        seq = await self._store.write(lambda: notes.append(run, "message", body, epoch, by, None, request))
+        # Why it was said is no part of what was said: an entry of its own, which no model is shown as a message.
+        seq = await self._store.write(lambda: notes.explained(
+            notes.append(run, "message", body, epoch, by, None, request), run, "append a message", why, epoch, by,
+            request + ".why",
+        ))  # fmt: skip
         return {"run": run, "seq": seq, "tokens": estimate(body.encode())}
 
     async def window(self, run: str, max_tokens: int = WINDOW_TOKENS) -> Json:
@@ -135,8 +143,9 @@ class Memory:
         return choose(known.messages, pinned, budget)
 
     async def set(
-        self, run: str, name: str, value: Any, *, ttl_s: float | None, epoch: int | None, by: str, request: str
-    ) -> Json:
+        self, run: str, name: str, value: Any, *, ttl_s: float | None, epoch: int | None, why: str | None, by: str,
+        request: str,
+    ) -> Json:  # fmt: skip
         """Keep a value, for `ttl_s` seconds or as long as the run; None as a time to live of 0 forgets it."""
         check_word("a scratch value's name", name)
         if ttl_s is not None and not 0 <= ttl_s <= 10 * 365 * 86400:
@@ -148,7 +157,7 @@ class Memory:
             raise invalid(f"a run keeps at most {SCRATCH_MAX} scratch values", "give them a time to live")
         if ttl_s == 0:
             drop = [*drop, name] if name not in drop else drop
-        return await self._store.write(lambda: _set(run, name, value, ttl_s, drop, epoch, by, request))
+        return await self._store.write(lambda: _set(run, name, value, ttl_s, drop, epoch, by, request, why))
 
     async def get(self, run: str, name: str) -> Json:
         known, now = await self._current(run)

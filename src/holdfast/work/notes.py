@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from ..model.errors import invalid
 from ..model.times import rfc3339
@@ -11,6 +11,7 @@ from ..store.base import LogEntry, Query, Transaction
 from . import leases, steps, values
 
 Json = dict[str, Any]
+T = TypeVar("T")
 _FOREVER = 1 << 62  # past every log entry
 
 
@@ -28,6 +29,24 @@ def append(
             run, kind, body, at=held.now, epoch=epoch or 0, by=by, step=step, request=request
         )
     )
+
+
+def with_why(body: Any, why: str | None) -> Any:
+    """What somebody says, and why."""
+    if why is None:
+        return body
+    return {**body, "why": why} if isinstance(body, dict) else {"text": body, "why": why}
+
+
+def explained(
+    deed: Transaction[T], run: str, action: str, why: str | None, epoch: int | None, by: str, request: str
+) -> Transaction[T]:
+    """Do it; and where it was said why, that stands in the log, from the same commit on."""
+    done = yield from deed
+    if why is not None:
+        body = values.encode({"text": why, "action": action}, "the reason")
+        yield from append(run, "reasoning", body, epoch, by, None, request)
+    return done
 
 
 def entries(run: str, after: int, upto: int | None, limit: int) -> Transaction[list[Json]]:

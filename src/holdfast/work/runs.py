@@ -152,6 +152,27 @@ def end(
     return {"run": run, "state": state}
 
 
+def retry(run: str, by: str, request: str, why: str | None) -> Transaction[Json]:
+    """A run that failed is active again, for whoever takes it: what is done stays done, what failed may run again."""
+    held = yield from queries.held(run)
+    kept = yield from queries.run(run)
+    if (yield from queries.appended(run, request)):
+        return {"run": run, "state": kept.state}
+    if kept.state != "failed":
+        raise HoldfastError("conflict", f"the run is {kept.state}, not failed", "only what failed is tried again")
+    later = yield Query("SELECT 1 FROM attempt WHERE task = ? AND n > ? LIMIT 1", (held.task, held.n))
+    if later:
+        raise HoldfastError("conflict", "its task has a later attempt", "hold work ls --task ID; retry that one")
+    yield Query(
+        "UPDATE run SET state = 'active', ended_at = NULL, outcome = NULL, waits_for = NULL WHERE id = ?", (run,)
+    )
+    yield Query("UPDATE attempt SET ended_at = NULL, outcome = NULL, lease_until = 0 WHERE id = ?", (held.attempt,))
+    event = {"event": "retry", "failed_with": values.decode(kept.outcome)} | _given(why=why)
+    text = values.encode(event, "event")
+    yield from queries.append(run, "run", text, at=held.now, epoch=held.epoch, by=by, request=request)
+    return {"run": run, "state": "active"}
+
+
 def status(run: str) -> Transaction[Json]:
     kept = yield from queries.run(run)
     held = yield from queries.seen(run)

@@ -37,10 +37,10 @@ from .task_calls import TaskCalls
 from .task_rows import Asked
 
 Json = dict[str, Any]
+_text = values.said
 T = TypeVar("T")
 _RUN_ID_LENGTH = len("run_") + 16
 _LISTED_MAX = 1000  # runs or log entries in one answer; a following call goes on from there
-_TEXT_MAX = 16 << 10  # a reason, an error, evidence: pages, not books
 
 
 class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefCalls):
@@ -148,7 +148,9 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         intent = await self._intent(run, key, effect, args, action, idem_key, why, session, exec_id, by, request)
         if effect == "none":
             return await self.store.read(lambda: stepping.peek(intent, epoch))
-        return await self.store.write(lambda: stepping.begin(intent, epoch))
+        return await self.store.write(
+            lambda: stepping.begin(intent, epoch), lambda: stepping.quick_begin(intent, epoch)
+        )
 
     async def step_end(
         self, *, run: str, key: str, epoch: int | None = None, result: Any = None, effect: str | None = None,
@@ -158,7 +160,24 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         """The outcome. A step without effect passes what it was (`effect`, `args`, `action`) here: one write in all."""
         text = values.encode(result, f"the result of step {key!r}")
         intent = await self._intent(run, key, effect or "unsafe", args, action, None, why, None, None, by, request)
-        return await self.store.write(lambda: stepping.end(intent, epoch, effect, text))
+        return await self.store.write(
+            lambda: stepping.end(intent, epoch, effect, text), lambda: stepping.quick_end(intent, epoch, effect, text)
+        )
+
+    async def step_next(
+        self, *, run: str, ended: Json, key: str, epoch: int, effect: str = "unsafe", args: Any = None,
+        action: str | None = None, why: str | None = None, by: str | None = None, request: str | None = None,
+    ) -> Json:  # fmt: skip
+        """The outcome of one step (`ended`: its key, result and request) and the intent of the next, in one write."""
+        if type(ended) is not dict or not {"key", "request"} <= ended.keys() or effect == "none":
+            raise invalid("step_next takes what ended (key, result, request) and a step with effect", "see the docs")
+        text = values.encode(ended.get("result"), f"the result of step {ended['key']!r}")
+        done = await self._intent(run, ended["key"], "unsafe", None, None, None, None, None, None, by, ended["request"])
+        coming = await self._intent(run, key, effect, args, action, None, why, None, None, by, request)
+        return await self.store.write(
+            lambda: stepping.following(done, text, coming, epoch),
+            lambda: stepping.quick_following(done, text, coming, epoch),
+        )
 
     async def step_fail(
         self, *, run: str, key: str, epoch: int | None = None, error: str = "", known: bool = True,
@@ -206,9 +225,10 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
 
     async def log_append(
         self, *, run: str, body: Any, kind: str = "note", epoch: int | None = None, step: str | None = None,
-        by: str | None = None, request: str | None = None,
+        why: str | None = None, by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         """One more entry of the run's log. With an epoch it is the worker's; without, an operator's remark."""
+        body = notes.with_why(body, _text(why, "the reason"))
         if kind not in LOG_KINDS[4:]:
             raise invalid(f"a log entry is one of {', '.join(LOG_KINDS[4:])}", f"not {str(kind)[:40]!r}")
         run, text, asked = await self._run(run), values.encode(body, f"the {kind}"), request or ids.new("req_")
@@ -235,7 +255,8 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
 
     async def artifact_put(
         self, *, run: str, name: str, sha256: str | None = None, data: str | None = None, media: str | None = None,
-        sources: list[str] | None = None, epoch: int | None = None, by: str | None = None,
+        sources: list[str] | None = None, epoch: int | None = None, why: str | None = None, by: str | None = None,
+        request: str | None = None,
     ) -> Json:  # fmt: skip
         """Name a content: given here (base64), or by its hash after its pieces."""
         run = await self._run(run)
@@ -252,11 +273,13 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
             raise invalid("an artifact needs its content or its hash", "pass data, or send pieces and pass sha256")
         content = artifacts.check_hash(sha256)
         origin = values.encode(sources or [], "the sources")
+        who, asked, reason = by or self.by, request or ids.new("req_"), _text(why, "the reason")
         return await self.store.write(
-            lambda: artifacts.put(
-                run, name, content, raw, media=media, made_by=by or self.by, sources=origin, epoch=epoch
+            lambda: notes.explained(
+                artifacts.put(run, name, content, raw, media=media, made_by=who, sources=origin, epoch=epoch),
+                run, f"put artifact {name}", reason, epoch, who, asked,
             )
-        )
+        )  # fmt: skip
 
     async def artifact_find(self, *, run: str, name: str, by: str | None = None) -> Json:
         run = await self._run(run)
@@ -268,9 +291,17 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         raw = await self.store.read(lambda: artifacts.read(content, piece))
         return {"data": None if raw is None else base64.b64encode(raw).decode()}
 
-    async def artifact_rm(self, *, run: str, name: str, epoch: int | None = None, by: str | None = None) -> Json:
-        run = await self._run(run)
-        return await self.store.write(lambda: artifacts.remove(run, name, epoch))
+    async def artifact_rm(
+        self, *, run: str, name: str, epoch: int | None = None, why: str | None = None, by: str | None = None,
+        request: str | None = None,
+    ) -> Json:  # fmt: skip
+        run, who, asked = await self._run(run), by or self.by, request or ids.new("req_")
+        reason = _text(why, "the reason")
+        return await self.store.write(
+            lambda: notes.explained(
+                artifacts.remove(run, name, epoch), run, f"remove artifact {name}", reason, epoch, who, asked
+            )
+        )
 
     async def artifact_ls(self, *, run: str | None = None, by: str | None = None) -> list[Json]:
         owner = None if run is None else await self._run(run)
@@ -311,19 +342,6 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
             request=request or ids.new("req_"),
             args_hash=values.digest(text),
         )
-
-
-def _text(text: str | None, what: str) -> str | None:
-    """Something said, as every backend can keep it."""
-    if not text:
-        return None
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = text.encode("utf-8", "backslashreplace").decode()
-    if len(text) > _TEXT_MAX:
-        raise invalid(f"{what} has at most {_TEXT_MAX:,} characters", "say it shorter; keep the rest as an artifact")
-    return text.replace("\0", "\\0")
 
 
 def _bytes(data: str) -> bytes:

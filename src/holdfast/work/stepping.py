@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..model.errors import HoldfastError
 from ..model.limits import SETTLE_S
 from ..store import queries
-from ..store.base import Held, Query, Step, Transaction
+from ..store.base import Held, Query, Quick, Step, Transaction
 from . import leases, steps, values
 
 Json = dict[str, Any]
@@ -108,15 +108,66 @@ def _doubt(run: str, key: str, held: Held) -> Transaction[None]:
     )
 
 
-def _note_action(intent: Intent, held: Held, epoch: int) -> Transaction[int]:
+def _action_body(intent: Intent) -> str:
     body = {"action": intent.action or intent.key, "effect": intent.effect}
     if intent.why:
         body["why"] = intent.why
+    return values.encode(body, "why")
+
+
+def _outcome_body(intent: Intent, inserted: bool) -> str:
+    body: Json = {"outcome": "done"}
+    if inserted:
+        body["action"] = intent.action or intent.key
+    if intent.why:
+        body["why"] = intent.why
+    return values.encode(body, "why")
+
+
+def _note_action(intent: Intent, held: Held, epoch: int) -> Transaction[int]:
     return (
         yield from queries.append(
-            intent.run, "action", values.encode(body, "why"), at=held.now, epoch=epoch, by=intent.by, step=intent.key
+            intent.run, "action", _action_body(intent), at=held.now, epoch=epoch, by=intent.by, step=intent.key
         )
     )
+
+
+def quick_begin(intent: Intent, epoch: int | None) -> Quick | None:
+    """`begin`, foreseen: a worker with its lease, and a step that was never begun."""
+    if epoch is None:
+        return None
+    body = _action_body(intent)
+    args = (intent.run, intent.key, epoch, intent.by, body, *_columns(intent), None, None)
+    return Quick("step_begun", args, _answer("execute", None, intent, epoch))
+
+
+def quick_end(intent: Intent, epoch: int | None, effect: str | None, result: str) -> Quick | None:
+    """`end`, foreseen: a step that is open; or one without effect that was never begun on paper."""
+    if epoch is None:
+        return None
+    none = effect == "none"
+    head = (intent.run, intent.key, epoch, intent.by, _outcome_body(intent, none))
+    rest = (*_columns(intent), result, intent.request) if none else (result, intent.request)
+    return Quick("step_done" if none else "step_ended", head + rest, {"key": intent.key, "state": "done"})
+
+
+def following(done: Intent, result: str, coming: Intent, epoch: int) -> Transaction[Json]:
+    """The outcome of one step and the intent of the next, for whoever does nothing in between."""
+    yield from end(done, epoch, None, result)
+    return (yield from begin(coming, epoch))
+
+
+def quick_following(done: Intent, result: str, coming: Intent, epoch: int) -> Quick:
+    head = (coming.run, coming.key, epoch, coming.by, _action_body(coming), *_columns(coming))
+    args = (*head, None, None, done.key, result, done.request, _outcome_body(done, False))
+    return Quick("step_following", args, _answer("execute", None, coming, epoch))
+
+
+def _columns(intent: Intent) -> tuple[Any, ...]:
+    return (
+        intent.effect, intent.action, intent.args_hash, values.shown(intent.args), intent.stable_key, intent.request,
+        intent.session, intent.exec_id,
+    )  # fmt: skip
 
 
 def end(intent: Intent, epoch: int | None, effect: str | None, result: str) -> Transaction[Json]:
@@ -138,14 +189,8 @@ def end(intent: Intent, epoch: int | None, effect: str | None, result: str) -> T
             " WHERE run = ? AND key = ?",
             (result, held.now, intent.request, epoch, run, key),
         )
-    body: Json = {"outcome": "done"}
-    if what == "insert":
-        body["action"] = intent.action or key
-    if intent.why:
-        body["why"] = intent.why
-    yield from queries.append(
-        run, "observation", values.encode(body, "why"), at=held.now, epoch=epoch, by=intent.by, step=key
-    )
+    body = _outcome_body(intent, what == "insert")
+    yield from queries.append(run, "observation", body, at=held.now, epoch=epoch, by=intent.by, step=key)
     if hand:
         yield from leases.let_go(held)
     return {"key": key, "state": "done"}

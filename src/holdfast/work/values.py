@@ -10,6 +10,7 @@ import msgspec
 from ..model.errors import invalid
 from ..model.limits import ARGS_SHOWN_BYTES, VALUE_BYTES_MAX
 
+_SAID_MAX = 16 << 10  # pages, not books
 _encoder = msgspec.json.Encoder(order="sorted", uuid_format="canonical")
 
 
@@ -39,6 +40,19 @@ def digest(text: str) -> str:
 def shown(text: str) -> str | None:
     """Arguments as far as they are kept for people; larger ones are known by their hash."""
     return text if len(text) <= ARGS_SHOWN_BYTES else None
+
+
+def said(text: str | None, what: str) -> str | None:
+    """Something said (a reason, an error, evidence), as every backend can keep it."""
+    if not text:
+        return None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-8", "backslashreplace").decode()
+    if len(text) > _SAID_MAX:
+        raise invalid(f"{what} has at most {_SAID_MAX:,} characters", "say it shorter; keep the rest as an artifact")
+    return text.replace("\0", "\\0")
 
 
 def _too_large(size: int, what: str) -> Exception:

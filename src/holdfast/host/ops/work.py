@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from ...model.errors import HoldfastError, invalid
+from ...model.grants import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ...work.near import NearWork
     from ...work.service import Work
     from ..daemon import Daemon
     from ..identity import Caller
+    from ..server import Peer
 
 Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
 _STORES_MAX = 16  # files open at once: each has two threads and two connections
 _CLOSE_S = 5.0  # a disk that hangs does not keep the daemon from leaving: what was acknowledged is on it
 
@@ -39,13 +44,67 @@ class WorkOps:
         # Who acts is what the host knows, not what the caller says.
         return await work.call(str(request.get("call")), **{**args, "by": caller.name})
 
+    # -- on a lane (host/lanes.py) -----------------------------------------------------------------------------------
+
+    def lane_takes(self, request: Json, peer: Peer) -> bool:
+        """Whether a request is one that a thread can answer: who asks is known, and the store is open."""
+        return request.get("op") == "work" and peer.resolved and self._near(request) is not None
+
+    def lane_answer(self, request: Json, peer: Peer) -> Json | None:
+        """On a lane's thread. Whatever is out of the ordinary is left to the loop, which refuses and journals."""
+        args, call = request.get("args"), request.get("call")
+        try:
+            near = self._near(request) if request.get("op") == "work" else None
+            if near is None or not isinstance(args, dict):
+                return None
+            caller = self.daemon.identities.known(peer)
+            if not caller.may_in("work", Scope("", "", caller.operator, caller.operator)):
+                return None
+        except (HoldfastError, RuntimeError):  # refused; or the loop changed the grants while they were looked at
+            return None
+        args["by"] = caller.name  # who acts is what the host knows, not what the caller says
+        try:
+            return {"ok": near.call_now(str(call), args)}
+        except HoldfastError as e:
+            return {"error": e.as_dict()}
+        except Exception as e:
+            log.exception("work call %s failed", call)
+            words = f"internal error: {e!r}"
+            return {"error": HoldfastError("internal", words, "please report it with host.log from the home").as_dict()}
+
+    def _near(self, request: Json) -> NearWork | None:
+        """The store for threads, where it is open and the call is one for them."""
+        url = request.get("store")
+        near = self._nears.get(self._home_store if url is None else str(url))
+        return near if near is not None and request.get("call") in near.calls else None
+
+    @cached_property
+    def _home_store(self) -> str:
+        return f"sqlite:///{self.daemon.home.work_db}"
+
+    @cached_property
+    def _nears(self) -> dict[str, NearWork]:
+        return {}
+
+    def _lay(self, url: str, opening: asyncio.Task[Work]) -> None:
+        """A store was opened: threads may use it as well."""
+        if opening.cancelled() or opening.exception() is not None:
+            return
+        from ...work.near import NearWork, growing
+
+        work = opening.result()
+        store: Any = work.store
+        if hasattr(store, "write_now"):
+            self._nears[url] = NearWork(store, work.by, growing(work, asyncio.get_running_loop()))
+
     async def _open(self, url: object) -> Work:
-        wanted = f"sqlite:///{self.daemon.home.work_db}" if url is None else self._elsewhere(str(url))
+        wanted = self._home_store if url is None else self._elsewhere(str(url))
         opening = self._works.get(wanted)
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
             if len(self._works) >= _STORES_MAX:
                 raise HoldfastError("busy", f"{_STORES_MAX} stores are open already", "hold down, then again")
             opening = self._works[wanted] = asyncio.get_running_loop().create_task(_open_work(wanted))
+            opening.add_done_callback(partial(self._lay, wanted))
         try:
             return await asyncio.shield(opening)
         except HoldfastError:
