@@ -28,8 +28,9 @@ def marked(home: str) -> list[int]:
     return found
 
 
+@pytest.mark.timeout(400)  # the longest test there is: every promise, one after the other
 def test_the_whole_story_holds_and_leaves_nothing(hold: HomeForTests, tmp_path: Path) -> None:
-    done = hold("demo", "--json", timeout=110, TMPDIR=str(tmp_path), HOLDFAST_SESSION="ses_elsewhere")
+    done = hold("demo", "--json", timeout=380, TMPDIR=str(tmp_path), HOLDFAST_SESSION="ses_elsewhere")
     told = done.json
     assert (done.code, told["ok"]) == (0, True), told["steps"][-1]
     assert [s["title"] for s in told["steps"]] == [title for title, _ in story()]

@@ -1,9 +1,10 @@
-"""The acceptance story: each step is really done, in a home of its own, and its promises are checked. Half a minute.
+"""The acceptance story: each step is really done, in a home of its own, and its promises are checked. A minute.
 
 Clients are killed, and the daemon; a build goes on, and nothing of its output is missing; a server's port has an owner;
 a prompt nobody saw is found and answered. A person takes over from an agent, the record of who did what is proven, and
-a job that is killed in the middle is finished without doing anything twice. Exit 1 and the broken promise, if one is.
-Nothing is left behind.
+a job that is killed in the middle is finished without doing anything twice. A task is done when its verification
+passes, a stranger with a brief of 500 tokens goes on, and what a killed agent started is found by the next one. Exit 1
+and the broken promise, if one is. Nothing is left behind.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ def run(args: argparse.Namespace) -> int:
 
 def story() -> list[Step]:
     """The whole of it, in the order in which it is told."""
-    from . import hands, pulse, record
+    from . import agents, hands, pulse, record, tasks
 
-    return [*pulse.STEPS, *hands.STEPS, *record.STEPS, *pulse.END]
+    return [*pulse.STEPS, *hands.STEPS, *record.STEPS, *tasks.STEPS, *agents.STEPS, *pulse.END]
 
 
 def play(steps: Sequence[Step], *, show: bool) -> int:

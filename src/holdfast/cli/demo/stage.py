@@ -41,6 +41,7 @@ class Stage:
         self.seen: dict[str, Any] = {}
         self.last = ""
         self._terminals: list[DemoTerminal] = []
+        self._work = ""
 
     def __enter__(self) -> Stage:
         return self
@@ -48,14 +49,20 @@ class Stage:
     def path(self, name: str) -> str:
         return os.path.join(self.home, name)
 
+    def work(self) -> str:
+        """A project's folder: outside of the home, and where commands run from now on."""
+        self._work = self._work or tempfile.mkdtemp(prefix="holdfast-demo-work-")
+        return self._work
+
     # -- acting as a user does
 
     def hold(self, *words: str, stdin: bytes = b"", code: int | None = 0) -> bytes:
         """What `hold WORDS` prints; a broken promise if it does not end with `code`."""
         self.last = "hold " + " ".join(words)
         done = subprocess.run(
-            [*HOLD, *words], input=stdin, capture_output=True, timeout=_COMMAND_S, env=self.env, check=False
-        )
+            [*HOLD, *words], input=stdin, capture_output=True, timeout=_COMMAND_S, env=self.env, check=False,
+            cwd=self._work or None,
+        )  # fmt: skip
         self.check(
             code is None or done.returncode == code, f"`{self.last}` ends with exit code {code}",
             exit_code=done.returncode, stdout=done.stdout[-500:], stderr=done.stderr[-500:],
@@ -125,7 +132,8 @@ class Stage:
                     part()
                 except (OSError, subprocess.SubprocessError):
                     continue  # the next part is the more forceful one
-            shutil.rmtree(self.home, ignore_errors=True)
+            for folder in filter(None, (self.home, self._work)):
+                shutil.rmtree(folder, ignore_errors=True)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
