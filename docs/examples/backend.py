@@ -15,15 +15,15 @@ from pathlib import Path
 def main() -> int:
     contract = json.loads(Path(os.environ["HOLDFAST_CONTRACT"]).read_text())
     if "## Earlier attempts" in sys.stdin.read():
-        print("somebody tried this before; what failed is in the brief")
+        sys.stdout.write("somebody tried this before; what failed is in the brief\n")
     if not contract["artifacts"]:
-        print("the contract expects no file, and this backend can do nothing else")
+        sys.stdout.write("the contract expects no file, and this backend can do nothing else\n")
         return 1
     for name in contract["artifacts"]:
         path = Path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{contract['goal']}\n\nWritten in attempt {os.environ['HOLDFAST_ATTEMPT']}.\n")
-        print(f"wrote {path}")
+        sys.stdout.write(f"wrote {path}\n")
     return 0
 
 
