@@ -196,7 +196,7 @@ def test_a_base_that_another_saver_removed_costs_one_whole_save(url: str) -> Non
         assert contents(graph.get_state(thread()).values)[0] == "b"
 
 
-def test_two_hundred_turns_of_three_kilobytes_make_a_file_of_at_most_three_times_that(tmp_path: Path) -> None:
+def test_four_hundred_turns_of_three_kilobytes_make_a_file_of_at_most_three_times_that(tmp_path: Path) -> None:
     chance, path = random.Random(5), tmp_path / "graph.db"
 
     def agent(state: Plain) -> Any:
@@ -208,14 +208,14 @@ def test_two_hundred_turns_of_three_kilobytes_make_a_file_of_at_most_three_times
     builder.add_edge("agent", END)
     with HoldfastSaver.open(f"sqlite:///{path}") as saver:
         graph: Any = builder.compile(checkpointer=saver)
-        for _ in range(200):
+        for _ in range(400):
             graph.invoke({"messages": [{"role": "u", "content": text(chance)}], "note": ""}, thread())
         values = graph.get_state(thread()).values
-    assert len(values["messages"]) == 600
+    assert len(values["messages"]) == 1200
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()
-    assert path.stat().st_size <= 3 * 200 * 3 * 1000
+    assert path.stat().st_size <= 3 * 400 * 3 * 1000
 
 
 def test_chat_messages_cost_their_change_however_long_the_history_is(tmp_path: Path) -> None:
