@@ -63,7 +63,6 @@ class Chat(TypedDict):
 
 class Plain(TypedDict):
     messages: Annotated[list[Any], operator.add]
-    note: str
 
 
 def joined(state: list[Any], updates: Any) -> list[Any]:
@@ -209,7 +208,7 @@ def test_four_hundred_turns_of_three_kilobytes_make_a_file_of_at_most_three_time
     with HoldfastSaver.open(f"sqlite:///{path}") as saver:
         graph: Any = builder.compile(checkpointer=saver)
         for _ in range(400):
-            graph.invoke({"messages": [{"role": "u", "content": text(chance)}], "note": ""}, thread())
+            graph.invoke({"messages": [{"role": "u", "content": text(chance)}]}, thread())
         values = graph.get_state(thread()).values
     assert len(values["messages"]) == 1200
     with sqlite3.connect(path) as database:
