@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 import pytest
 
 from tests.support.agents import ERAS, Refused, Tools, on_stdio, plain_shell
@@ -64,6 +66,19 @@ async def test_an_agent_answers_no_prompt_for_a_secret_with_single_keys(hold: Ho
 async def _ask_for_a_secret(tools: Tools) -> None:
     done = await tools("exec", session="shell", command="read -rsp 'Password: ' x")
     assert done["state"] == "waiting_for_secret"
+
+
+async def test_a_dialog_that_nobody_answers_ends_before_the_client_gives_up(hold: HomeForTests) -> None:
+    async def silent(context: Any, params: Any) -> types.ElicitResult:
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+    async with on_stdio(hold, "legacy", "--wait-max", "1s", elicitation_callback=silent) as tools:
+        # 30 s is far past the limit of 1 s, and far below what a dialog may take elsewhere.
+        result = await tools.client.call_tool("ask", {"text": "Which branch?"}, read_timeout_seconds=30)
+        told = result.structured_content
+        assert (told["state"], told["via"]) == ("open", "inbox")
+        assert [i["id"] for i in hold.host.call("inbox")["items"]] == [told["ask"]]
 
 
 async def test_arguments_that_are_given_twice_are_an_error_and_not_a_fault_of_ours(hold: HomeForTests) -> None:
