@@ -26,7 +26,7 @@ async def watch(agent: Agent, uri: str, tell: Tell) -> None:
     """Tell of every change of a session's screen or log, until it ends; then tell once more."""
     meant = resources.session_of(uri)
     if meant is None:
-        return None  # others change through tools only, and those tell by themselves
+        return  # others change through tools only, and those tell by themselves
     session, at = meant[0], -1
     while True:
         try:
@@ -35,12 +35,12 @@ async def watch(agent: Agent, uri: str, tell: Tell) -> None:
             answer = await agent.host.call("wait", **{"session": session, "for": _ANYTHING, "from": at})
             await tell(uri)
             if answer["event"] == "exit":
-                return None
+                return
             await asyncio.sleep(_PAUSE_S)
             at = max(answer["offset"], int((await agent.host.call("offset", session=session))["end"]))
         except HoldfastError as e:
             if e.code != "host_gone":
-                return None  # it is gone, or no longer ours to see
+                return  # it is gone, or no longer ours to see
             await asyncio.sleep(_PAUSE_S)  # the next host goes on from the same offset: nothing is missed
 
 
