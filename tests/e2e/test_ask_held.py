@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 import threading
 from typing import Any
 
 import pytest
 
+from holdfast.client.aio import AsyncHost
 from holdfast.client.sync import Host
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, until
@@ -84,3 +87,21 @@ def test_what_cannot_be_asked_for_is_refused(hold: HomeForTests, wrong: dict[str
         hold.host.call("ask", text="x", **wrong)
     assert e.value.code in ("invalid", "usage")
     assert open_items(hold) == []
+
+
+async def test_an_asker_that_leaves_while_its_item_is_written_down_leaves_no_item(hold: HomeForTests) -> None:
+    asker = AsyncHost(str(hold.path))
+    await asker.call("ping")
+    db = sqlite3.connect(hold.path / "host.db", isolation_level=None, timeout=60)
+    try:
+        db.execute("BEGIN IMMEDIATE")  # what the host writes down waits for us
+        asking = asyncio.ensure_future(asker.ask_held("may I?", wait=600, kind="approval"))
+        for _ in range(20):  # by then the host has begun with it, which nothing can show while it may not write
+            await asyncio.to_thread(hold.host.call, "ping")
+        asking.cancel()
+        asker.close()
+        await asyncio.to_thread(hold.host.call, "ping")
+    finally:
+        db.close()
+    other = (await asyncio.to_thread(hold.host.ask, "and I?")).id  # written after it
+    await asyncio.to_thread(until, lambda: [i["id"] for i in open_items(hold)] == [other], 60)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import threading
 from pathlib import Path
 
 import httpx2
@@ -139,3 +141,34 @@ def test_garbage_and_giants_are_refused_and_the_port_goes_on(hold: HomeForTests)
     with contextlib.suppress(ConnectionError):  # hung up on while it still talks
         assert request(url, token=secret, body=INITIALIZE, **{"X-Long": "x" * 200_000})[0] in (400, 431)
     assert request(url, token=secret, body=INITIALIZE)[0] == 200
+
+
+def test_whoever_connects_and_does_not_ask_is_hung_up_on(hold: HomeForTests) -> None:
+    url = serve(hold)
+    secret, address = token(hold, "remote"), ("127.0.0.1", int(url.rpartition(":")[2]))
+    asked = f"GET /healthz HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\n\r\n".encode()
+    with contextlib.ExitStack() as stack:
+        lines = [stack.enter_context(socket.create_connection(address, timeout=60)) for _ in range(4)]
+        lines[1].sendall(b"POST /mcp HTTP/1.1\r\n")
+        lines[2].sendall(asked + b"GET ")  # the second request on a connection gets no more time than the first
+        lines[3].sendall(asked[:-2])
+        dripping = threading.Event()
+        drip = threading.Thread(target=_drip, args=(lines[3], dripping))
+        drip.start()
+        try:
+            for line in lines:
+                while line.recv(4096):
+                    pass
+        except ConnectionError:
+            pass  # hung up on while it still talked
+        finally:
+            dripping.set()
+            drip.join()
+    assert request(url, token=secret, body=INITIALIZE)[0] == 200
+
+
+def _drip(line: socket.socket, over: threading.Event) -> None:
+    """A header that never ends: a byte now and then does not buy more time."""
+    with contextlib.suppress(OSError):
+        while not over.wait(0.2):
+            line.sendall(b"x")

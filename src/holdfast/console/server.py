@@ -21,6 +21,7 @@ from ..model.limits import WEB_REQUESTS_MAX
 from ..system import kernel
 from ..version import VERSION
 from .app import make
+from .lines import Timely
 
 _GRACE_S = 1  # for answers under way when it is told to go; streams are cut, clients come again
 _LOCK_TRIES = 50  # a tenth of a second each: the one before it is on its way out
@@ -86,7 +87,7 @@ async def serve(home: Home, sock: socket.socket, ready_fd: int) -> None:
     config = uvicorn.Config(
         make(host, (str(address[0]), int(address[1]))), log_config=None, access_log=False, proxy_headers=False,
         server_header=False, date_header=False, limit_concurrency=WEB_REQUESTS_MAX, ws_per_message_deflate=False,
-        timeout_graceful_shutdown=_GRACE_S, lifespan="on", loop="asyncio", http="h11",
+        timeout_graceful_shutdown=_GRACE_S, lifespan="on", loop="asyncio", http=Timely,
     )  # fmt: skip
     server = Quiet(config, ready_fd)
 

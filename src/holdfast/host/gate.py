@@ -50,7 +50,7 @@ class Gate:
                     request=request, ask=ask,
                 )  # fmt: skip
             except asyncio.CancelledError:  # while it was written: it is there now
-                await self._left(ask)
+                await self.left(ask)
                 raise
         item = await self.held(item)
         if item["state"] != "answered":
@@ -64,10 +64,10 @@ class Gate:
         try:
             return await self._inbox.settled(item["id"])
         except BaseException:
-            await self._left(item["id"])
+            await self.left(item["id"])
             raise
 
-    async def _left(self, ask: str) -> None:
+    async def left(self, ask: str) -> None:
         if not self._stopping():  # the asker left: nothing would run any more
             await self._inbox.vanish(lambda i: i["id"] == ask)
 

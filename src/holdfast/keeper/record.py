@@ -62,7 +62,8 @@ class Record:
         key = (actor.operator, epoch, via, what, exec_id, why)
         if self._open and key == self._key and moment < self._range_due():
             pass
-        elif self._joins(actor, moment):  # the same hand over and over, under ever new epochs or reasons
+        elif not exec_id and self._joins(actor, moment):
+            # The same hand over and over, under ever new epochs or reasons. A command is told by its id, always.
             self._joined = (self._joined[0] + 1, epoch)
             self._key = key
         else:

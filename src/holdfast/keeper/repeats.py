@@ -38,7 +38,8 @@ class Repeats:
         """Whether this entry need not be written now: it is part of one that will be."""
         if entry["kind"] not in _KINDS or entry.get("from") or not entry["operator"]:
             return False
-        window = self._past_burst(entry["kind"], entry["operator"], moment)
+        # Which signal it was is what matters of one: each has a count of its own.
+        window = self._past_burst(entry["kind"] + str(entry.get("signal") or ""), entry["operator"], moment)
         if window is None:
             return False
         first = window.entry or entry

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 from ..model.errors import HoldfastError
@@ -21,7 +22,9 @@ def run(options: dict[str, str | None]) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(run(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}))
+        status = run(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {})
+        sys.stderr.flush()
+        os._exit(status)  # the client waits for our end, and nothing here is worth taking apart piece by piece
     except HoldfastError as e:
         print(f"hold: {e.line()}", file=sys.stderr)  # noqa: T201 - the only word there is before the protocol begins
         sys.exit(e.exit_status)

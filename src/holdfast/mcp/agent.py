@@ -80,10 +80,12 @@ async def existing(home: str | None, operator: str) -> Agent:
 async def _enrolled(person: AsyncHost, name: str, why: str) -> str:
     for attempt in (1, 2):
         known = {str(o["name"]): o for o in await person.operators(all=True)}
-        if name in known and known[name]["kind"] == "human":
-            name = f"{name[: NAME_MAX - 4]}-mcp"  # a client that is called like a person is not that person
+        if name in known and known[name]["kind"] != "agent":
+            name = f"{name[: NAME_MAX - 4]}-mcp"  # a client that is called like a person or a service is neither
         if name in known:
             _check(known[name])
+            if known[name]["kind"] != "agent":
+                raise HoldfastError("not_allowed", f"{name} is no agent", "an MCP connection acts as one: --name NAME")
             return name
         try:
             made = await person.add_operator(name, "agent", why=why)

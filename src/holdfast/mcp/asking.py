@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import mcp_types as types
@@ -23,6 +24,7 @@ _DIALOG_S = 50.0  # a person reads and types; clients that show a dialog give up
 
 
 async def ask(call: Call, args: Json) -> Json | types.InputRequiredResult:
+    began = time.monotonic()
     if _has_dialog(call):
         if call.ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             given = (call.responses or {}).get(_KEY)
@@ -34,7 +36,7 @@ async def ask(call: Call, args: Json) -> Json | types.InputRequiredResult:
             answer = await _dialog(call, args)
             if answer is not None:
                 return _told(answer)
-    return await _inbox(call, args)
+    return await _inbox(call, args, call.limit - (time.monotonic() - began))
 
 
 def _has_dialog(call: Call) -> bool:
@@ -55,7 +57,7 @@ async def _dialog(call: Call, args: Json) -> types.ElicitResult | None:
     related = _related(call)
     try:
         given: types.ElicitResult = await call.ctx.session.send_request(
-            request, types.ElicitResult, request_read_timeout_seconds=_DIALOG_S, metadata=related
+            request, types.ElicitResult, request_read_timeout_seconds=min(_DIALOG_S, call.limit), metadata=related
         )
         return given
     except (MCPError, ValueError):
@@ -74,8 +76,9 @@ def _told(answer: types.ElicitResult) -> Json:
     return {"state": "denied", "answer": None, "via": "client"}
 
 
-async def _inbox(call: Call, args: Json) -> Json:
-    seconds = call.patience(args.get("wait_s"))
+async def _inbox(call: Call, args: Json, left: float) -> Json:
+    """As an item; waited for as long as a dialog that nobody answered has left of the call's time."""
+    seconds = max(0.0, min(call.patience(args.get("wait_s")), left))
     item = await call.host.ask_raw(
         args["text"], session=args.get("session"), options=args.get("options") or (), why=args.get("why")
     )

@@ -71,7 +71,7 @@ async def read(agent: Agent, uri: str) -> types.TextResourceContents:
         kind, text = await _read(agent, uri)
     except HoldfastError as e:
         raise MCPError(types.INVALID_PARAMS, e.line(), {"uri": uri, **e.as_dict()}) from None
-    return types.TextResourceContents(uri=uri, mime_type=kind, text=text)
+    return types.TextResourceContents(uri=uri, mime_type=kind, text=texts.sendable(text))
 
 
 async def _read(agent: Agent, uri: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from ..model.errors import HoldfastError
 from ..version import VERSION
-from . import asking, guide, patience, resources, schemas, sessions, work
+from . import asking, guide, patience, resources, schemas, sessions, texts, work
 from .agent import Agent
 from .call import Call
 from .watching import WATCHED_MAX, Watchers
@@ -163,7 +163,10 @@ def _watchers(ctx: Any) -> Watchers:
 def _result(answer: Json, *, error: bool = False) -> types.CallToolResult:
     """Once as data and once as text, because some clients show their model only one of them."""
     text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=answer, is_error=error)
+    clean = texts.sendable(text)
+    if clean != text:
+        answer = json.loads(clean)
+    return types.CallToolResult(content=[types.TextContent(text=clean)], structured_content=answer, is_error=error)
 
 
 def _failed(e: HoldfastError) -> types.CallToolResult:

@@ -20,6 +20,7 @@ Json = dict[str, Any]
 _RECENT = 8  # acts of a session's timeline in its status: the last command, and who was there
 _INBOX_SHOWN = 10  # open items in an overview
 _SHELL = "/bin/bash"
+_GIVE_UP = frozenset({"C-c", "C-d", "C-z", "C-\\"})  # keys that end a question for a secret, and answer none
 _ANSWER_S = 0.5  # past the wait, for the answer to come: the least patient client still has as much again
 
 
@@ -29,7 +30,7 @@ async def status(call: Call, args: Json) -> Json:
         found = await call.status(args)
         recent = (await call.host.timeline(found["id"], limit=_RECENT))["entries"]
         told = views.full(found, me) | {"recent": [views.entry(e) for e in recent]}
-        return _marked(told, "prompt", "command", "recent")
+        return _marked(told, "prompt", "command", "cwd", "processes", "recent")
     seen = await call.host.call("status")
     told = {"you": call.agent.name, **views.overview(seen["sessions"], me)}
     waiting = (await call.host.call("inbox"))["items"]
@@ -128,7 +129,7 @@ async def _result(session: AsyncSession, result: Json, max_tokens: int | None) -
         told["next"] = f"wait for=done={result['exec_id']}"
     elif result["state"] == "waiting_for_secret":
         told["next"] = "a person types it in the inbox; wait for=done=" + result["exec_id"]
-    return _marked(told, "output", "prompt")
+    return _marked(told, "output", "prompt", "cwd")
 
 
 async def _output(session: AsyncSession, result: Json, most: int) -> tuple[str, list[dict[str, int]]]:
@@ -235,7 +236,8 @@ async def send(call: Call, args: Json) -> Json:
     text, keys = args.get("text") or "", args.get("keys") or []
     if not (text or keys or args.get("enter")):
         raise invalid("nothing to type", "give text, keys or enter")
-    if seen["activity"]["kind"] == "waiting_for_secret" and (text or args.get("enter")):
+    answers = text or args.get("enter") or not _GIVE_UP.issuperset(keys)
+    if seen["activity"]["kind"] == "waiting_for_secret" and answers:
         raise HoldfastError(
             "not_allowed", f"{seen['name']} waits for a secret, which is never yours to type",
             "a person answers it in the inbox; wait for=quiet, or send keys C-c to give up",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 from typing import Any
 
 from mcp.server.stdio import stdio_server
@@ -39,11 +40,21 @@ async def serve(name: str | None, wait_max: str | None) -> None:
     server, options = build(one.who, patience.configured(wait_max, os.environ))
     try:
         async with stdio_server() as (read, write):
-            await server.run(read, write, options)
+            try:
+                await server.run(read, write, options)
+            except asyncio.CancelledError:
+                # What was to be written could not be. The thread that waits for more input has nobody to wait for.
+                logging.error("the connection to the client broke")
+                os._exit(1)
     finally:
         one.close()
 
 
 def main(name: str | None, wait_max: str | None) -> None:
     logging.basicConfig(level=logging.WARNING)  # on stderr, where clients keep it: stdout is the protocol's
-    asyncio.run(serve(name, wait_max))
+    # A thread waits in read(0) and cannot be called back: an interrupt ends the process, as it ends any other filter.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        asyncio.run(serve(name, wait_max))
+    except* (BrokenPipeError, ConnectionResetError):
+        pass  # the client is gone; nobody is left to tell

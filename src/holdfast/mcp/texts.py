@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..model.errors import invalid
 from ..term.plain import to_text
 
@@ -12,6 +14,12 @@ _HEAD = 0.4  # of the budget: how it began; the end says more often what happene
 _EDGE_BYTES = 512  # how far an edge is moved to meet a line's end
 
 Range = tuple[int, int]
+_HALVES = re.compile("[\ud800-\udfff]")  # bytes of names that are not UTF-8, as Python holds them
+
+
+def sendable(text: str) -> str:
+    """The text as JSON can carry it: a folder or an argument may be named in bytes that are no text."""
+    return _HALVES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def budget(max_tokens: int | None) -> int:

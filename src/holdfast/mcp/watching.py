@@ -26,21 +26,22 @@ async def watch(agent: Agent, uri: str, tell: Tell) -> None:
     """Tell of every change of a session's screen or log, until it ends; then tell once more."""
     meant = resources.session_of(uri)
     if meant is None:
-        return None  # others change through tools only, and those tell by themselves
-    session = meant[0]
-    try:
-        at = int((await agent.host.call("status", session=session))["output"]["end"])
-        while True:
+        return  # others change through tools only, and those tell by themselves
+    session, at = meant[0], -1
+    while True:
+        try:
+            if at < 0:
+                at = int((await agent.host.call("status", session=session))["output"]["end"])
             answer = await agent.host.call("wait", **{"session": session, "for": _ANYTHING, "from": at})
             await tell(uri)
             if answer["event"] == "exit":
-                return None
+                return
             await asyncio.sleep(_PAUSE_S)
             at = max(answer["offset"], int((await agent.host.call("offset", session=session))["end"]))
-    except HoldfastError as e:
-        if e.code == "host_gone":
-            return await watch(agent, uri, tell)
-        return None  # it is gone, or no longer ours to see
+        except HoldfastError as e:
+            if e.code != "host_gone":
+                return  # it is gone, or no longer ours to see
+            await asyncio.sleep(_PAUSE_S)  # the next host goes on from the same offset: nothing is missed
 
 
 class Watchers:

@@ -23,11 +23,9 @@ async def resume(call: Call, args: Json) -> Json:
 
 
 async def task(call: Call, args: Json) -> Json:
+    args, more = _apart(args)
     do, project = args["do"], args.get("project")
-    more = {**(args.get("more") or {}), **({"why": args["why"]} if args.get("why") else {})}
-    for known in ("project", "task", "why"):  # said once, in the tool's own words
-        if known in (args.get("more") or {}) and args.get(known) is not None:
-            raise invalid(f"{known} is given twice", "leave it out of `more`")
+    more |= {"why": args["why"]} if args.get("why") else {}
     if do == "ls":
         return await _ask(call, "task_ls", project, **_without(more, "why"))
     if do == "next":
@@ -44,6 +42,21 @@ async def task(call: Call, args: Json) -> Json:
     if do == "done":
         return await _done(call, project, named, more)
     return await _ask(call, f"task_{do}", project, task=named, **more)
+
+
+def _apart(args: Json) -> tuple[Json, Json]:
+    """The tool's own arguments, and the rest of `more`: what is the tool's own counts there too, once."""
+    args, more = dict(args), dict(args.get("more") or {})
+    if "cwd" in more:
+        raise invalid("the folder is the one you work in", "name the project instead")
+    for known, own in (("project", "project"), ("task", "task"), ("id", "task"), ("why", "why")):
+        if known not in more:
+            continue
+        value = more.pop(known)
+        if args.get(own) is not None or not isinstance(value, str):
+            raise invalid(f"{own} is given twice, or is no text", f"leave {known} out of `more`")
+        args[own] = value
+    return args, more
 
 
 async def _ask(call: Call, name: str, project: str | None, /, **more: Any) -> Json:

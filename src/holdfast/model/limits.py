@@ -106,6 +106,7 @@ TOKENS_MAX = 1000  # in force at once: as many as there are operators
 TOKEN_TTL_S = 30 * 86400.0  # of a token without --ttl: long enough for a set-up, short enough to be looked at again
 WEB_REQUESTS_MAX = 256  # connections and requests at once: clients of one person, with streams of their own
 WEB_SESSIONS_MAX = 256  # MCP sessions of the handshake era at once
+WEB_HEAD_S = 10.0  # for the head of a request: one packet, on a line that may be bad
 WEB_BODY_BYTES_MAX = 4 << 20  # one request: a step's result or a file, not a disk
 
 # Journal

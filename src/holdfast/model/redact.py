@@ -32,6 +32,19 @@ _RULES = [
     (re.compile(r"(?<![\w+=-])(?=[\w+=-]*[a-z])(?=[\w+=-]*[A-Z])(?=[\w+=-]*\d)[A-Za-z0-9+=_-]{32,}"), HIDDEN),
 ]  # fmt: skip
 
+_ACTS = re.compile(r"[\n;|&`<>]|\$\(")  # with one of these a shell does more than pass a value on
+
+
+def hides_acts(command: str) -> bool:
+    """Whether `redact` leaves out more of a command than values: then nobody can judge what is left of it."""
+    for rule, instead in _RULES:
+        command = command[:TEXT_MAX]
+        for found in rule.finditer(command):
+            if _ACTS.search(found.group()[len(found.group(1)) if rule.groups else 0 :]):
+                return True
+        command = rule.sub(instead, command)
+    return False
+
 
 def redact(text: str) -> str:
     """The text without what looks like a secret; its own length is no measure of what was hidden."""

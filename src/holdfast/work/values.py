@@ -46,6 +46,8 @@ def said(text: str | None, what: str) -> str | None:
     """Something said (a reason, an error, evidence), as every backend can keep it."""
     if not text:
         return None
+    if not isinstance(text, str):
+        raise invalid(f"{what} is text, not {type(text).__name__}", "say it in words")
     try:
         text.encode()
     except UnicodeEncodeError:

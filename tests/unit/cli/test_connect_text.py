@@ -179,3 +179,25 @@ def test_any_path_is_a_toml_string_that_reads_back(path: str) -> None:
 def test_undoing_a_text_that_is_another_one_says_so() -> None:
     with pytest.raises(BrokenError):
         json_edit.undo("abc", [(0, "", "x")])
+
+
+@pytest.mark.parametrize("record", [None, {"after": "", "splices": [], "paths": [], "made": False}])
+@pytest.mark.parametrize("client", ["cursor", "codex"])
+def test_an_entry_that_only_has_our_name_is_not_ours_to_take(client: str, record: dict[str, Any] | None) -> None:
+    places = clients.Places({}, "/home/u", "/p")
+    here, there = (clients.files(client, "user", ["/opt/hold"], {"HOLDFAST_HOME": h}, places)[0] for h in ("/a", "/b"))
+    own = {"cursor": '{"mcpServers": {"holdfast": {"command": "mine", "args": ["mcp"]}}}\n',
+           "codex": '[mcp_servers.holdfast]\ncommand = "mine"\nargs = ["mcp"]\n'}[client]  # fmt: skip
+    assert plan.disconnect(here, own, record).after == own, "somebody's own"
+    other = plan.connect(there, None, None).after
+    assert plan.disconnect(here, other, record).after == other, "another home's"
+    taken = plan.disconnect(there, other, record).after
+    assert "hold" not in str(taken)
+
+
+def test_the_hooks_of_another_home_stay_when_this_one_leaves() -> None:
+    a, b = ([Value(("hooks", e), g, append=True) for e, g in clients.claude_hooks(["/opt/hold"], {"HOLDFAST_HOME": h})]
+            for h in ("/a", "/b"))  # fmt: skip
+    other = plan.connect(file("json", b), "{}\n", None).after
+    assert plan.disconnect(file("json", a), other, None).after == other
+    assert "hold" not in str(plan.disconnect(file("json", b), other, None).after)

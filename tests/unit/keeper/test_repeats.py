@@ -69,3 +69,26 @@ def test_what_was_only_counted_is_told_before_the_end(tmp_path: Path) -> None:
         path = sleep.folder.spool
         found = until(lambda: (e := entries(path, most=10_000)) and e[-1]["kind"] == "ended" and e, 60)
         assert told(found, "take", AGENT["operator"]) == TIMES
+
+
+def test_each_signal_is_told_by_its_own_name_however_many_there_are(cat: OwnKeeper) -> None:
+    with cat.line(AGENT) as bot:
+        rounds = limits.RECORD_BURST + 10
+        for _ in range(rounds):
+            bot.act("signal", signal="SIGCONT", target="main")
+        bot.act("signal", signal="SIGWINCH", target="main")
+        bot.act("signal", signal="SIGCONT", target="main")
+        found = until(lambda: (e := cat.entries()) and told(e, "signal", AGENT["operator"]) == rounds + 2 and e, 60)
+        names = [e["signal"] for e in found if e["kind"] == "signal" for _ in range(e.get("repeated", 1))]
+        assert (names.count("SIGCONT"), names.count("SIGWINCH")) == (rounds + 1, 1)
+
+
+def test_every_command_is_told_by_its_own_id_however_many_there_are(cat: OwnKeeper) -> None:
+    with cat.line(AGENT) as bot:
+        bot.act("take")
+        wanted = [f"exe_{n}" for n in range(limits.RECORD_BURST + 10)]
+        for one in wanted:
+            bot.act("input", data="", what="exec", exec_id=one)
+        found = until(lambda: (e := cat.entries()) and told(e, "input", AGENT["operator"]) >= len(wanted) and e, 60)
+        # The next host tells by these which commands were really begun.
+        assert [e.get("exec_id") for e in found if e["kind"] == "input"] == wanted

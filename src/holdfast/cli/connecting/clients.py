@@ -118,6 +118,27 @@ def is_ours(group: object) -> bool:
     return os.path.basename(program) in ("hold", "holdfast", "holdfast.cli.main")
 
 
+def is_our_server(entry: object) -> bool:
+    """Whether an entry that has our name starts our server, from whichever installation and with whatever added."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("args"), list):
+        return False
+    words = [str(word) for word in (entry.get("command"), *entry["args"])]
+    program = words[words.index("mcp") - 1] if "mcp" in words[1:] else ""
+    return os.path.basename(program) in ("hold", "holdfast", "holdfast.cli.main")
+
+
+def home_of(value: object) -> str | None:
+    """The home that a server's entry or a group of hooks names; None is the usual one."""
+    if not isinstance(value, dict):
+        return None
+    env = value.get("env")
+    if isinstance(env, dict):
+        return env.get("HOLDFAST_HOME")
+    hooks = value.get("hooks")
+    words = shlex.split(hooks[0]["command"]) if is_ours(value) and isinstance(hooks, list) else []
+    return next((w.partition("=")[2] for w in words if w.startswith("HOLDFAST_HOME=")), None)
+
+
 class Places:
     """Where a user's files lie, as the programs themselves find them."""
 

@@ -99,6 +99,8 @@ def disconnect(file: File, text: str | None, record: Json | None) -> Change:
     wanted, now, done = copy.deepcopy(_checked(file, text)), text, []  # type: ignore[var-annotated]
     for value in file.values:
         for path, index in _ours(wanted, value):
+            if not _of_this_home(wanted, path, index, value):
+                continue
             now = _taken(now, _take(now, path, index, file.form), done)
             _unset(wanted, path, index)
     for made in record.get("paths", []) if record and done and file.form != "toml" else []:
@@ -183,6 +185,13 @@ def _ours(data: Any, value: Value) -> list[tuple[tuple[str, ...], int | None]]:
         return [] if found is None else [(value.path, None)]
     groups = found if isinstance(found, list) else []
     return [(value.path, i) for i in reversed(range(len(groups))) if clients.is_ours(groups[i])]
+
+
+def _of_this_home(data: Any, path: tuple[str, ...], index: int | None, value: Value) -> bool:
+    """An entry with our name may be somebody's own, or that of another home: neither is ours to take."""
+    found = _at(data, path) if index is None else _at(data, path)[index]
+    own = clients.is_ours(found) if value.append else clients.is_our_server(found)
+    return own and clients.home_of(found) == clients.home_of(value.value)
 
 
 def _set(data: Any, value: Value) -> None:

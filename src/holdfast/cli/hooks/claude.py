@@ -16,7 +16,7 @@ import json
 
 from ...model.errors import HoldfastError
 from ...model.limits import ASK_OPTIONS_MAX
-from ...model.redact import bounded, redact
+from ...model.redact import bounded, hides_acts, redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ QUESTIONS_MAX = 8  # Claude Code asks at most four at once
 # Which notifications mean that somebody is waited for; the others are news.
 _WAITING = ("permission_prompt", "idle_prompt", "elicitation_dialog", "agent_needs_input")
 _CALLED = "Claude Code calls this; hold connect claude sets it up"
-_PATHS = ("file_path", "notebook_path", "path", "url", "pattern", "query", "description")
+_TARGETS = ("file_path", "notebook_path", "path", "url")  # what it is done to: whole, or nobody is asked
+_PATHS = (*_TARGETS, "pattern", "query", "description")
 
 
 class Asking:
@@ -82,17 +83,25 @@ def described(event: Json) -> str | None:
     if not isinstance(tool, str) or not tool or not isinstance(given, dict):
         return None
     where = f"{bounded(tool, 100)} in {bounded(str(event.get('cwd') or '?'), VALUE_MAX)}"
-    command = given.get("command")
+    if any(isinstance(given.get(k), str) and len(given[k]) > VALUE_MAX for k in _TARGETS):
+        return None  # a name that is cut off is another name
+    command, plan = given.get("command"), given.get("plan")
     if isinstance(command, str):
-        if len(command) > COMMAND_MAX:
+        if len(command) > COMMAND_MAX or hides_acts(command):
             return None  # a yes to half a command is a yes to the other half, too
         about = given.get("description")
-        return f"{where}\n{redact(command)}" + (f"\n# {bounded(about, VALUE_MAX)}" if isinstance(about, str) else "")
-    if isinstance(given.get("plan"), str):
-        return f"{where}\n{bounded(given['plan'], COMMAND_MAX)}"
-    lines = [f"{k}: {bounded(str(given[k]), VALUE_MAX)}" for k in _PATHS if isinstance(given.get(k), str)]
-    rest = [f"{bounded(str(k), 60)}: {_sized(v)}" for k, v in given.items() if k not in _PATHS]
-    return bounded("\n".join([where, *lines, *rest]), COMMAND_MAX)
+        said = redact(command) + (f"\n# {bounded(about, VALUE_MAX)}" if isinstance(about, str) else "")
+        return "\n".join([where, said, *_others(given, ("command", "description"))])
+    if isinstance(plan, str):
+        return "\n".join([where, bounded(plan, COMMAND_MAX), *_others(given, ("plan",))])
+    return bounded("\n".join([where, *_others(given, ())]), COMMAND_MAX)
+
+
+def _others(given: Json, shown: Sequence[str]) -> list[str]:
+    """The arguments besides those that were shown. All of them: one may be what turns a sandbox off."""
+    lines = [f"{k}: {bounded(given[k], VALUE_MAX)}" for k in _PATHS if k not in shown and isinstance(given.get(k), str)]
+    known = [*shown, *(k for k in _PATHS if isinstance(given.get(k), str))]
+    return [*lines, *(f"{bounded(str(k), 60)}: {_sized(v)}" for k, v in given.items() if k not in known)]
 
 
 def _sized(value: object) -> str:

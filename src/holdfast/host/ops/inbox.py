@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ...model import approvals, asks
+from ...model import approvals, asks, ids
 from ...model.errors import HoldfastError, invalid, not_found
 from ...model.limits import CANONICAL_LINE_MAX
 from ...model.names import refused
@@ -46,11 +46,17 @@ class Asking(Acting):
             raise invalid(f"{str(kind)[:40]!r} cannot be asked for", " or ".join(asks.ASKED))
         if kind == "approval":
             text = approvals.visible(text)  # whoever says yes has seen all of it
-        item = await self.desk.inbox.add(
-            kind, session=about(session) if session else None, asker=caller.actor, text=text, options=options,
-            detail=detail, ask=ask,
-        )  # fmt: skip
-        await self.journal.written()
+        ask = ask or ids.new("ask_")
+        try:
+            item = await self.desk.inbox.add(
+                kind, session=about(session) if session else None, asker=caller.actor, text=text, options=options,
+                detail=detail, ask=ask,
+            )  # fmt: skip
+            await self.journal.written()
+        except asyncio.CancelledError:  # while it was written down: it is there, and whom it was for is not
+            if held_s is not None:
+                await self.desk.gate.left(ask)
+            raise
         return self._item(await self._held(item, held_s))
 
     async def _held(self, item: Json, held_s: float | None) -> Json:
