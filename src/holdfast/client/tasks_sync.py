@@ -145,6 +145,7 @@ class Tasks:
             env["HOLDFAST_RUN"] = about["run_id"]
         results = verify(
             self._work._host, about["checks"], cwd=about["root"], name=about["task_id"], env=env, why=why, begun=begun,
+            written_by=about["written_by"],
             run=about["run_id"] if about["attempt"] is not None else None, epoch=epoch,
         )  # fmt: skip
         if about["attempt"] is not None:

@@ -28,15 +28,15 @@ _STOP_S = 2.0  # for what the commands left running: the answer is there, and no
 def verify(
     host: Host, checks: Sequence[Mapping[str, Any]], *, cwd: str, name: str = "task", run: str | None = None,
     epoch: int | None = None, env: Mapping[str, str] | None = None, why: str | None = None,
-    begun: Callable[[str], object] | None = None,
+    begun: Callable[[str], object] | None = None, written_by: Sequence[str] = (),
 ) -> list[Json]:  # fmt: skip
     """Run the checks; [{command, exit_code, state, duration_ms, tail, session, at}]. `begun` is told the session's id.
 
-    With a `run` the session is noted as one of its sessions, so that cancelling the task ends it.
+    `written_by` are the operators whose commands these are: an agent's may do no more than that agent. With a `run` the session is noted as one of its sessions, so that cancelling the task ends it.
     """
     if not checks:
         return []
-    session = begin(host, checks, cwd=cwd, name=name, env=env, why=why)
+    session = begin(host, checks, cwd=cwd, name=name, env=env, why=why, written_by=written_by)
     if begun is not None:
         begun(session.id)
     if run is not None:
@@ -46,7 +46,7 @@ def verify(
 
 def begin(
     host: Host, checks: Sequence[Mapping[str, Any]], *, cwd: str, name: str = "task",
-    env: Mapping[str, str] | None = None, why: str | None = None,
+    env: Mapping[str, str] | None = None, why: str | None = None, written_by: Sequence[str] = (),
 ) -> Session:  # fmt: skip
     """The session in which they run."""
     program = os.path.join(os.path.dirname(__file__), "verifier.py")
@@ -54,7 +54,7 @@ def begin(
     label = re.sub(r"[^A-Za-z0-9._-]", "-", name)[: NAME_MAX - 16]
     return host.run(
         [sys.executable, "-I", program, json.dumps(plain)], name=f"verify-{label}-{ids.new('', 6)}", cwd=cwd,
-        pipes=True, env=env, why=why,
+        pipes=True, env=env, why=why, written_by=written_by,
     )  # fmt: skip
 
 

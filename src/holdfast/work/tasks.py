@@ -114,6 +114,7 @@ def started(task: Task, *, resumed: bool) -> Transaction[Json]:
         "title": task.title, "phase": task.phase, "status": task.status, "contract": contract,
         "contract_version": task.contract, "policy": policy, "policy_version": versions[0] or 0,
         "checks": contracts.expand(contract, policy), "backend": versions[1],
+        "written_by": (yield from task_rows.authors(task.key, contract)),
         "backends": policies.backends(contract, policy, task.phase, task.id),
         "attempts_left": max(0, policy["retry"]["attempts_max"] - (task.attempts - task.spent)),
     }  # fmt: skip
@@ -253,6 +254,7 @@ def may_finish(key: str, run: str | None, epoch: int | None, asked: Asked) -> Tr
         "run_id": at.task.run, "contract": contract,
         "attempt": at.task.attempt if at.open or at.task.status == "active" else None,
         "contract_version": at.task.contract, "checks": (yield from checks_of(at)),
+        "written_by": (yield from task_rows.authors(key, contract)),
     }  # fmt: skip
 
 
