@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _START_S, _EACH_S = 30.0, 10.0  # beyond the commands' own times: to begin, and to end one that took too long
-_READ_BYTES = 4 << 20  # of the log's end, where the results are: 64 commands with 4 KiB each, escaped, fit with room
 _STOP_S = 2.0  # for what the commands left running: the answer is there, and nobody waits for them
 
 
@@ -57,7 +56,7 @@ async def begin(
     label = re.sub(r"[^A-Za-z0-9._-]", "-", name)[: NAME_MAX - 16]
     return await host.run(
         [sys.executable, "-I", program, json.dumps(plain)], name=f"verify-{label}-{ids.new('', 6)}", cwd=cwd,
-        pipes=True, env=env, why=why, written_by=written_by,
+        pipes=True, env=env, why=why, written_by=written_by, record=True,
     )  # fmt: skip
 
 
@@ -69,24 +68,19 @@ async def outcome(session: AsyncSession, checks: Sequence[Mapping[str, Any]]) ->
     if status["state"] == "live":
         await session.stop(_STOP_S, why="its verification has ended")
         status = await session.host.call("status", session=session.id)
+    from ..work.verdicts import READ_BYTES
+
     end = status["output"]["end"]
-    start = max(status["output"]["start"], end - _READ_BYTES)
+    start = max(status["output"]["start"], end - READ_BYTES)
     said = b"".join([chunk.data async for chunk in session.output(start, end=end) if chunk.stream == "stderr"])
     return results(said, checks, session.id)
 
 
 def results(said: bytes, checks: Sequence[Mapping[str, Any]], session: str) -> list[Json]:
     """What the session's main program said of each command, or that nobody knows."""
-    found: dict[int, Json] = {}
-    for line in said.splitlines():
-        try:
-            about = json.loads(line)
-        except ValueError:
-            continue  # the beginning is cut off, or it was killed while it wrote
-        if isinstance(about, dict) and isinstance(about.get("results"), list):
-            found |= dict(enumerate(about["results"]))
-        elif isinstance(about, dict) and "result" in about:
-            found[about["n"]] = about["result"]
+    from ..work.verdicts import told
+
+    found = told(said)
     made = []
     for n, check in enumerate(checks):
         one = found.get(n, {"exit_code": None, "state": "unknown", "duration_ms": None, "tail": "", "at": None})

@@ -34,7 +34,7 @@ async def verify(host: AsyncHost, about: Json, *, n: int, run: str, epoch: int, 
         env={"HOLDFAST_TASK": task, "HOLDFAST_PROJECT": project, "HOLDFAST_RUN": run}, pipes=True, size=None,
         restart="never", idle_ttl=None, acts_as=None, why=f"verification of {task}", pids_max=None,
         memory_max=None, written_by=[*about["written_by"], *([acts_as] if acts_as else [])],
-    ) | {"request": f"req_{run}-verify-{version}", "brief": True}  # fmt: skip
+    ) | {"request": f"req_{run}-verify-{version}", "brief": True, "record": True}  # fmt: skip
     made = await patiently(lambda: host.call("run", **request))
     session = AsyncSession(host, made["id"], made["name"])
     await host.work.call("run_session", run=run, session=session.id, generation=1, from_offset=0, epoch=epoch)
