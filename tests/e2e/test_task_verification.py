@@ -122,3 +122,10 @@ def test_the_log_of_a_verification_is_what_its_commands_printed(hold: HomeForTes
     brief = hold.host.work.resume("1", form="json", max_tokens=8000)
     tails = [s.get("tail") for s in brief["sections"]["sessions"]]
     assert tails == ["one\ntwo\nthree\nfour"]
+
+
+def test_a_verification_that_takes_longer_than_its_lease_keeps_it_up(hold: HomeForTests, shop: Path) -> None:
+    tasks = hold.host.work.tasks
+    tasks.add("slow", id="1", contract={"verification": ["sleep 7"]})
+    made = tasks.start("1", worker="w", lease=5)
+    assert tasks.done("1", epoch=made["epoch"])["status"] == "done"

@@ -9,9 +9,10 @@ import json
 import os
 import re
 import sys
+from datetime import datetime
 
 from ..model import ids
-from ..model.limits import CHECK_TAIL_BYTES, NAME_MAX
+from ..model.limits import CHECK_TAIL_BYTES, NAME_MAX, RUN_LEASE_S
 from ..model.times import rfc3339
 
 TYPE_CHECKING = False
@@ -38,12 +39,14 @@ async def verify(
     """
     if not checks:
         return []
+    lease = None if run is None or epoch is None else (run, epoch)
+    ttl = 0.0 if lease is None else await _lasting(host, *lease)
     session = await begin(host, checks, cwd=cwd, name=name, env=env, why=why, written_by=written_by)
     if begun is not None:
         begun(session.id)
     if run is not None:
         await host.work.call("run_session", run=run, session=session.id, generation=1, from_offset=0, epoch=epoch)
-    return await outcome(session, checks)
+    return await outcome(session, checks, lease, ttl)
 
 
 async def begin(
@@ -60,10 +63,21 @@ async def begin(
     )  # fmt: skip
 
 
-async def outcome(session: AsyncSession, checks: Sequence[Mapping[str, Any]]) -> list[Json]:
-    """Wait for them; what became of each. One whose end was not seen is `unknown`, never passed."""
-    patience = _START_S + sum(float(c["timeout_s"]) + _EACH_S for c in checks)
-    await session.wait_for("exit", None, patience)
+async def outcome(
+    session: AsyncSession, checks: Sequence[Mapping[str, Any]], lease: tuple[str, int] | None = None, ttl: float = 0.0
+) -> list[Json]:
+    """Wait for them; what became of each. One whose end was not seen is `unknown`, never passed.
+
+    A `lease` (run, epoch) is kept up meanwhile, by `ttl` seconds: commands may take longer than it lasts.
+    """
+    left = _START_S + sum(float(c["timeout_s"]) + _EACH_S for c in checks)
+    while left > 0:
+        part = left if lease is None else min(left, ttl / 3)
+        if (await session.wait_for("exit", None, part))["event"] != "timeout":
+            break
+        left -= part
+        if lease is not None:
+            await session.host.work.call("lease_renew", run=lease[0], epoch=lease[1], ttl_s=ttl)
     status = await session.host.call("status", session=session.id)
     if status["state"] == "live":
         await session.stop(_STOP_S, why="its verification has ended")
@@ -74,6 +88,15 @@ async def outcome(session: AsyncSession, checks: Sequence[Mapping[str, Any]]) ->
     start = max(status["output"]["start"], end - READ_BYTES)
     said = b"".join([chunk.data async for chunk in session.output(start, end=end) if chunk.stream == "stderr"])
     return results(said, checks, session.id)
+
+
+async def _lasting(host: AsyncHost, run: str, epoch: int) -> float:
+    """Renew a lease; for how long, as often as it is kept up: not less than it still had."""
+    held = await host.work.call("run_status", run=run)
+    times = [datetime.fromisoformat(held[k]).timestamp() if held[k] else 0.0 for k in ("lease_until", "observed_at")]
+    ttl = max(RUN_LEASE_S, times[0] - times[1])
+    await host.work.call("lease_renew", run=run, epoch=epoch, ttl_s=ttl)
+    return ttl
 
 
 def results(said: bytes, checks: Sequence[Mapping[str, Any]], session: str) -> list[Json]:

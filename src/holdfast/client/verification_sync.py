@@ -6,9 +6,10 @@ import json
 import os
 import re
 import sys
+from datetime import datetime
 
 from ..model import ids
-from ..model.limits import CHECK_TAIL_BYTES, NAME_MAX
+from ..model.limits import CHECK_TAIL_BYTES, NAME_MAX, RUN_LEASE_S
 from ..model.times import rfc3339
 
 TYPE_CHECKING = False
@@ -35,12 +36,14 @@ def verify(
     """
     if not checks:
         return []
+    lease = None if run is None or epoch is None else (run, epoch)
+    ttl = 0.0 if lease is None else _lasting(host, *lease)
     session = begin(host, checks, cwd=cwd, name=name, env=env, why=why, written_by=written_by)
     if begun is not None:
         begun(session.id)
     if run is not None:
         host.work.call("run_session", run=run, session=session.id, generation=1, from_offset=0, epoch=epoch)
-    return outcome(session, checks)
+    return outcome(session, checks, lease, ttl)
 
 
 def begin(
@@ -57,10 +60,21 @@ def begin(
     )  # fmt: skip
 
 
-def outcome(session: Session, checks: Sequence[Mapping[str, Any]]) -> list[Json]:
-    """Wait for them; what became of each. One whose end was not seen is `unknown`, never passed."""
-    patience = _START_S + sum(float(c["timeout_s"]) + _EACH_S for c in checks)
-    session.wait_for("exit", None, patience)
+def outcome(
+    session: Session, checks: Sequence[Mapping[str, Any]], lease: tuple[str, int] | None = None, ttl: float = 0.0
+) -> list[Json]:
+    """Wait for them; what became of each. One whose end was not seen is `unknown`, never passed.
+
+    A `lease` (run, epoch) is kept up meanwhile, by `ttl` seconds: commands may take longer than it lasts.
+    """
+    left = _START_S + sum(float(c["timeout_s"]) + _EACH_S for c in checks)
+    while left > 0:
+        part = left if lease is None else min(left, ttl / 3)
+        if (session.wait_for("exit", None, part))["event"] != "timeout":
+            break
+        left -= part
+        if lease is not None:
+            session.host.work.call("lease_renew", run=lease[0], epoch=lease[1], ttl_s=ttl)
     status = session.host.call("status", session=session.id)
     if status["state"] == "live":
         session.stop(_STOP_S, why="its verification has ended")
@@ -71,6 +85,15 @@ def outcome(session: Session, checks: Sequence[Mapping[str, Any]]) -> list[Json]
     start = max(status["output"]["start"], end - READ_BYTES)
     said = b"".join([chunk.data for chunk in session.output(start, end=end) if chunk.stream == "stderr"])
     return results(said, checks, session.id)
+
+
+def _lasting(host: Host, run: str, epoch: int) -> float:
+    """Renew a lease; for how long, as often as it is kept up: not less than it still had."""
+    held = host.work.call("run_status", run=run)
+    times = [datetime.fromisoformat(held[k]).timestamp() if held[k] else 0.0 for k in ("lease_until", "observed_at")]
+    ttl = max(RUN_LEASE_S, times[0] - times[1])
+    host.work.call("lease_renew", run=run, epoch=epoch, ttl_s=ttl)
+    return ttl
 
 
 def results(said: bytes, checks: Sequence[Mapping[str, Any]], session: str) -> list[Json]:
