@@ -62,18 +62,18 @@ def test_changes_that_somebody_made_up_stop_neither_the_list_of_orphans_nor_the_
     made = project.tasks.start("1", project="demo")
     project.hold.host.work.call("attempt_note", run=made["run"], changes=noted)
     project.tasks.fail("1", project="demo")
-    assert ok(project.hold, "artifact", "orphans") == []
+    assert project.hold("artifact", "orphans", "--json").json == []
     project.run_once()
     assert project.status() == "done"
-    assert ok(project.hold, "artifact", "discard", "demo/1", "--yes")[0]["path"] == "made"
+    assert project.hold("artifact", "discard", "demo/1", "--yes", "--json").json[0]["path"] == "made"
 
 
 def test_results_whose_command_is_no_command_are_refused(project: Project) -> None:
     project.add("1", verification=["true"])
     project.tasks.start("1", project="demo")
     for command in (5, None, ["a", 5], {"a": 1}):
+        results = [{"command": command, "state": "failed", "exit_code": 1}]
         with pytest.raises(HoldfastError) as refused:
-            results = [{"command": command, "state": "failed", "exit_code": 1}]
             project.hold.host.work.call("task_verified", task="demo/1", results=results)
         assert refused.value.code == "invalid"
 

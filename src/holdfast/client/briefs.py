@@ -134,8 +134,10 @@ class AsyncBriefs(AsyncExecs):
         start, end = status["output"]["start"], status["output"]["end"]
         session = AsyncSession(self._host, status["id"], status["name"])
         try:
-            chunks = [chunk async for chunk in session.output(max(start, end - most), end=end)]
-            parts = [chunk.data for chunk in chunks if chunk.stream != status.get("record", "")]
+            parts = [
+                chunk.data async for chunk in session.output(max(start, end - most), end=end)
+                if chunk.stream != status.get("record", "")
+            ]  # fmt: skip
         except (HoldfastError, OSError):
             return ""
         lines = [line.rstrip() for line in to_text(b"".join(parts)).split("\n")]

@@ -35,7 +35,8 @@ async def verify(
 ) -> list[Json]:  # fmt: skip
     """Run the checks; [{command, exit_code, state, duration_ms, tail, session, at}]. `begun` is told the session's id.
 
-    `written_by` are the operators whose commands these are: an agent's may do no more than that agent. With a `run` the session is noted as one of its sessions, so that cancelling the task ends it.
+    `written_by` are the operators whose commands these are: an agent's may do no more than that agent. With a `run` the
+    session is noted as one of its sessions, so that cancelling the task ends it.
     """
     if not checks:
         return []

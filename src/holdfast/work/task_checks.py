@@ -17,7 +17,7 @@ def check_results(results: object) -> list[Json]:
     for result in results:
         words = result["command"] if isinstance(result["command"], list) else [result["command"]]
         if not all(isinstance(word, str) for word in words):
-            raise invalid("a result's command is shell source, or a program and its arguments", "as the contract has it")
+            raise invalid("a result's command is source, or a program and its arguments", "as the contract has it")
         if result.get("state") not in CHECK_STATES:
             raise invalid(f"a result's state is one of {', '.join(CHECK_STATES)}", f"not {result.get('state')!r}")
         if result["state"] == "passed" and result.get("exit_code") != 0:

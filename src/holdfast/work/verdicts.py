@@ -1,4 +1,4 @@
-"""What a verification's session says became of its commands: the record on its stderr, as verifier.py writes it. Pure."""
+"""What a verification's session says became of its commands: the record that verifier.py writes. Pure."""
 
 from __future__ import annotations
 

@@ -135,8 +135,7 @@ class Runner:
             if e.code in _FATAL:
                 raise
             await self._trouble(shared.host, attempt, e)
-        except Exception as e:
-            # One task that nobody foresaw does not take all others down with it.
+        except Exception as e:  # noqa: BLE001 - one task that nobody foresaw does not take all others down with it
             traceback.print_exc(file=sys.stderr)
             await run.close()
             await self._trouble(shared.host, attempt, HoldfastError("internal", f"internal error: {e!r}"[:300]))

@@ -15,7 +15,9 @@ from .session import patiently
 Json = dict[str, Any]
 
 
-async def verify(host: AsyncHost, about: Json, *, n: int, run: str, epoch: int, acts_as: str | None = None) -> list[Json]:
+async def verify(
+    host: AsyncHost, about: Json, *, n: int, run: str, epoch: int, acts_as: str | None = None
+) -> list[Json]:
     """What became of each command. Whoever takes over finds the same session, running or ended.
 
     What the backend made is run by it, so it may do no more than the backend, who acted as `acts_as`, might.

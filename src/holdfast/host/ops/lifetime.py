@@ -79,8 +79,9 @@ class Lifetime(Approving):
         enrolled here comes from a store that others write as well, and says nothing that could be checked."""
         if named is None:
             return []
-        if not isinstance(named, list) or len(named) > limits.OPERATORS_MAX or not all(isinstance(n, str) for n in named):
-            raise invalid(f"authors are a list of at most {limits.OPERATORS_MAX} operators", "leave them out")
+        most = limits.OPERATORS_MAX
+        if not isinstance(named, list) or len(named) > most or not all(isinstance(n, str) for n in named):
+            raise invalid(f"authors are a list of at most {most} operators", "leave them out")
         known = [o for o in self.operators.by_id.values() if o.kind != "human" and (o.name in named or o.id in named)]
         return [o.id for o in known]
 
