@@ -45,7 +45,9 @@ def check(kind: object, spec: object, seen: object) -> tuple[str, Json, Json]:
     elif not isinstance(spec[needed], str):
         raise invalid(f"a claim's {needed} is text", f"not {type(spec[needed]).__name__}")
     # What a look or a brief relies on later, whoever makes it.
-    wanted: list[tuple[Json, str, Any, bool]] = [(spec, "session", str, True), (seen, "session", str, True), (seen, "generation", int, True)]
+    wanted: list[tuple[Json, str, Any, bool]] = [
+        (spec, "session", str, True), (seen, "session", str, True), (seen, "generation", int, True)
+    ]  # fmt: skip
     if kind == "file":
         wanted += [(seen, "sha256", str, False), (seen, "size", int, False)]
     elif kind == "command":
