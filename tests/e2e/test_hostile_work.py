@@ -141,3 +141,9 @@ def test_a_session_that_ends_each_time_is_not_restarted_for_ever(hold: HomeForTe
         web.wait(exit=True, timeout=60)
     assert kinds == ["restart_session"] * 3 + ["rerun_verification"]
     assert "web" in str(ok(hold, "resume", "1")["sections"]["drifted"])  # it is still said
+
+
+def test_a_dependency_that_is_not_there_is_not_taken_for_the_task_itself(hold: HomeForTests, shop: Path) -> None:
+    refused = hold("task", "add", "second", "--after", "1")
+    assert (refused.code, one_line(refused.err)) == (3, True), refused.err
+    assert "no task '1'" in refused.err

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 CHANGING = (
     "project_init", "project_edit", "task_add", "task_contract", "task_start", "task_next", "task_verified",
     "task_done", "task_fail", "task_block", "task_unblock", "task_pause", "task_retry", "task_cancel", "policy_set",
+    "backend_rm",
 )  # fmt: skip
 
 

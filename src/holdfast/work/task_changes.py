@@ -89,6 +89,8 @@ def add(name: str, new: New, asked: Asked) -> Transaction[Json]:
     key = words.key(name, id)
     if (yield Query("SELECT 1 FROM task WHERE key = ?", (key,))):
         raise HoldfastError("conflict", f"there is a task {id} already", f"hold task show {id}, or choose another id")
+    if new.id is None and id in new.after:  # meant is another one, which is not there
+        raise not_found(f"no task {id!r} in project {name!r}", "add what comes before first")
     phase = yield from _phase(project, new.phase)
     yield from known_backends([new.contract["backend"]] if new.contract["backend"] else [])
     contracts.expand(new.contract, (yield from task_rows.policy(name, project.policy)))

@@ -23,6 +23,9 @@ from .task_rows import Asked, Project, Task
 Json = dict[str, Any]
 
 
+KEPT = """body NOT LIKE '{"removed":%'"""  # of a backend: it was not removed
+
+
 class Turn(NamedTuple):
     """A task under its project's lock, with its latest attempt. `again`: this request was applied before."""
 
@@ -353,7 +356,7 @@ def known_backends(names: list[str]) -> Transaction[None]:
     for name in names:
         if name in policies.BUILTIN:
             continue
-        if not (yield Query("SELECT 1 FROM backend WHERE name = ?", (name,))):
+        if not (yield Query(f"SELECT 1 FROM backend WHERE name = ? AND {KEPT}", (name,))):
             raise not_found(
                 f"there is no backend {name[:64]!r}", f"hold backend ls, or hold backend add {name[:64]} -- CMD ARG…"
             )
