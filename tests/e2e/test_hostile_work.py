@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.client.aio import AsyncHost
 from holdfast.model.errors import HoldfastError
+from holdfast.model.work import Fenced
+from holdfast.worker.verifying import verify as runner_verify
 from tests.support.home import HomeForTests
 from tests.support.runners import Project
 from tests.support.tasks import ok, one_line
@@ -147,3 +150,13 @@ def test_a_dependency_that_is_not_there_is_not_taken_for_the_task_itself(hold: H
     refused = hold("task", "add", "second", "--after", "1")
     assert (refused.code, one_line(refused.err)) == (3, True), refused.err
     assert "no task '1'" in refused.err
+
+
+async def test_a_verification_of_a_runner_that_was_fenced_while_it_began_leaves_nothing_running(project: Project) -> None:
+    project.add("1", verification=["exec sleep 600"])
+    made = project.tasks.start("1", worker="w", lease=600, project="demo")
+    about = project.show()
+    async with AsyncHost(str(project.hold.path)) as host:
+        with pytest.raises(Fenced):
+            await runner_verify(host, about, n=1, run=made["run"], epoch=made["epoch"] + 1)
+    assert project.hold.host.call("ls", all=False) == []

@@ -10,7 +10,8 @@ from typing import Any
 from ..client import verification
 from ..client.aio import AsyncHost, AsyncSession, start_request
 from ..model.attempts import session_name
-from .session import patiently
+from ..model.work import Fenced
+from .session import Held, patiently
 
 Json = dict[str, Any]
 
@@ -39,6 +40,10 @@ async def verify(
     ) | {"request": f"req_{run}-verify-{version}", "brief": True, "record": True}  # fmt: skip
     made = await patiently(lambda: host.call("run", **request))
     session = AsyncSession(host, made["id"], made["name"])
-    await host.work.call("run_session", run=run, session=session.id, generation=1, from_offset=0, epoch=epoch)
+    try:
+        await host.work.call("run_session", run=run, session=session.id, generation=1, from_offset=0, epoch=epoch)
+    except Fenced:  # cancelled in this moment, by somebody who could not know of this session yet
+        await Held(host, session.id, session.name).end("its task is somebody else's, or nobody's")
+        raise
     found: list[Json] = await patiently(lambda: verification.outcome(session, checks))
     return found
