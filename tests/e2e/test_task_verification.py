@@ -108,3 +108,24 @@ def test_interrupting_done_ends_its_verification(hold: HomeForTests, shop: Path)
     assert (caller.returncode, b"Traceback" in err) == (130, False)
     until(lambda: not alive(pid), 60)
     assert ok(hold, "task", "show", "1")["status"] == "active"
+
+
+def test_the_log_of_a_verification_is_what_its_commands_printed(hold: HomeForTests, shop: Path) -> None:
+    results = verification(hold, "echo one; echo two >&2", "printf 'three\nfour\n'; exit 3")
+    session = results[0]["session"]
+    read = hold("logs", session)
+    assert (read.out, read.err) == ("one\ntwo\nthree\nfour\n", "")
+    assert hold("logs", session, "--tail", "1").out == "four\n"
+    assert hold("logs", session, "--grep", "t").out == "two\nthree\n"
+    raw = hold("logs", session, "--raw")
+    assert json.loads(raw.err.splitlines()[-1])["results"][1]["exit_code"] == 3  # the record is there for programs
+    brief = hold.host.work.resume("1", form="json", max_tokens=8000)
+    tails = [s.get("tail") for s in brief["sections"]["sessions"]]
+    assert tails == ["one\ntwo\nthree\nfour"]
+
+
+def test_a_verification_that_takes_longer_than_its_lease_keeps_it_up(hold: HomeForTests, shop: Path) -> None:
+    tasks = hold.host.work.tasks
+    tasks.add("slow", id="1", contract={"verification": ["sleep 7"]})
+    made = tasks.start("1", worker="w", lease=5)
+    assert tasks.done("1", epoch=made["epoch"])["status"] == "done"

@@ -6,7 +6,8 @@
   hold logs web --raw > web.log        exactly the bytes of the terminal
 
 On a terminal colours are kept; in a pipe it is plain text, an unfinished line waiting for its end. The output of a
-program on pipes goes through as it is, stdout to stdout and stderr to stderr.
+program on pipes goes through as it is, stdout to stdout and stderr to stderr. What a verification's session records for
+programs is left out, unless --raw or --json asks for everything.
 """
 
 from __future__ import annotations
@@ -56,9 +57,11 @@ def run(args: argparse.Namespace) -> int:
         as_json=args.json, raw=args.raw, pipes=about["kind"] == "pipes", grep=grep, tail=last, end=about["end"]
     )
     chunks = session.output(start, follow=True) if args.follow else session.output(start, end=max(start, about["end"]))
+    record = None if args.raw or args.json else about.get("record")
     try:
         for chunk in chunks:
-            writer.chunk(chunk)
+            if record is None or chunk.stream != record:
+                writer.chunk(chunk)
     finally:
         writer.close()
     return 0
@@ -81,18 +84,24 @@ def _start(session: Session, about: dict[str, Any], args: argparse.Namespace) ->
     elif args.since:
         start = about["at"]
     if args.tail is not None and args.grep is None:
-        start = max(start, tail_offset(session, max(start, about["start"]), about["end"], args.tail))
+        start = max(start, tail_offset(
+            session, max(start, about["start"]), about["end"], args.tail,
+            None if args.raw or args.json else about.get("record"),
+        ))  # fmt: skip
     return start
 
 
-def tail_offset(session: Session, start: int, end: int, lines: int) -> int:
-    """Where the last `lines` lines before `end` begin; a last line need not be finished."""
+def tail_offset(session: Session, start: int, end: int, lines: int, without: str | None = None) -> int:
+    """Where the last `lines` lines before `end` begin; a last line need not be finished. `without` a stream."""
     if lines == 0:
         return end
     high, step = end, _TAIL_BYTES_FIRST
     while high > start:
         low = max(start, high - step)
         for chunk in reversed(list(session.output(low, end=high))):
+            if without is not None and chunk.stream == without:
+                end = chunk.offset if chunk.offset + len(chunk.data) == end else end
+                continue
             at = len(chunk.data)
             while (at := chunk.data.rfind(b"\n", 0, at)) >= 0:
                 if chunk.offset + at + 1 == end:

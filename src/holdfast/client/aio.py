@@ -153,20 +153,23 @@ class AsyncHost:
         restart: str = "never", idle_ttl: str | None = None, acts_as: str | None = None, why: str | None = None,
         pids_max: int | None = None, memory_max: int | None = None, log_max: int | None = None,
         isolate: bool = False, read: Sequence[str] = (), write: Sequence[str] = (), network: bool = True,
-        kernel: str | None = None,
+        kernel: str | None = None, written_by: Sequence[str] = (), record: bool = False,
     ) -> AsyncSession:  # fmt: skip
         """Start a session (by default the user's shell) with this process's environment, plus `env`.
 
         With `kernel`, a kernelspec's name, it holds a Jupyter kernel, and `exec` runs code in that (docs/kernels.md).
 
         With `isolate` it sees the system, its own folder, and what `read` and `write` name (docs/isolation.md).
+
+        `written_by` names operators whose commands these are: what an agent wrote may do no more than that agent. With
+        `record`, on pipes, stderr is for programs to read, and left out of what people are shown.
         """
         request = start_request(
             command, name=name, cwd=cwd, env=env, pipes=pipes, size=size, restart=restart, idle_ttl=idle_ttl,
             acts_as=acts_as, why=why, pids_max=pids_max, memory_max=memory_max, log_max=log_max,
-            isolate=isolation(isolate, read, write, network), kernel=kernel,
+            isolate=isolation(isolate, read, write, network), kernel=kernel, written_by=written_by,
         )  # fmt: skip
-        made = await self.call("run", brief=True, **request)
+        made = await self.call("run", brief=True, record=record, **request)
         return AsyncSession(self, made["id"], made["name"])
 
     async def session(self, session: str) -> AsyncSession:
@@ -636,7 +639,7 @@ def start_request(
     command: Sequence[str] | None, *, name: str | None, cwd: str | None, env: Mapping[str, str] | None, pipes: bool,
     size: tuple[int, int] | None, restart: str, idle_ttl: str | None, acts_as: str | None, why: str | None,
     pids_max: int | None, memory_max: int | None, log_max: int | None = None, isolate: Json | None = None,
-    kernel: str | None = None,
+    kernel: str | None = None, written_by: Sequence[str] = (),
 ) -> Json:  # fmt: skip
     """What the host needs to start something as if this process had: environment, folder, limits, umask."""
     umask = os.umask(0o077)
@@ -647,7 +650,7 @@ def start_request(
         "size": list(size) if size else None, "restart": restart, "idle_ttl": idle_ttl, "acts_as": acts_as,
         "why": why, "umask": umask, "rlimits": own_limits(),
         "limits": {"pids": pids_max, "memory": memory_max, "log": log_max}, "isolate": isolate,
-        "kernel": kernel,
+        "kernel": kernel, "written_by": list(written_by) or None,
     }  # fmt: skip
 
 

@@ -111,7 +111,7 @@ class Briefs(Execs):
         if kind == "file":
             return {"file": claim_files.look(spec["path"], claim["seen"])}
         if kind == "command":
-            return {"command": self._try(spec)}
+            return {"command": self._try(spec, claim["by"])}
         return {}
 
     def _facts(self, ports: list[int], pids: list[int]) -> Json:
@@ -134,20 +134,25 @@ class Briefs(Execs):
         start, end = status["output"]["start"], status["output"]["end"]
         session = Session(self._host, status["id"], status["name"])
         try:
-            parts = [chunk.data for chunk in session.output(max(start, end - most), end=end)]
+            parts = [
+                chunk.data for chunk in session.output(max(start, end - most), end=end)
+                if chunk.stream != status.get("record", "")
+            ]  # fmt: skip
         except (HoldfastError, OSError):
             return ""
         lines = [line.rstrip() for line in to_text(b"".join(parts)).split("\n")]
         return "\n".join([line for line in lines if line][-CLAIM_TAIL_LINES:])
 
-    def _try(self, spec: Json) -> Json:
+    def _try(self, spec: Json, by: str) -> Json:
         """Run a claimed command as a verification runs; the session of one that failed stays, to be looked at."""
         from .verification_sync import verify
 
         if not claim_files.is_folder(spec["cwd"]):
             return {"state": "unknown", "exit_code": None, "why": f"there is no folder {spec['cwd']}"}
         checks = [{"command": spec["command"], "timeout_s": spec["timeout_s"]}]
-        result = (verify(self._host, checks, cwd=spec["cwd"], name="claim", why="a claim is checked"))[0]
+        result = (verify(
+            self._host, checks, cwd=spec["cwd"], name="claim", why="a claim is checked", written_by=[by]
+        ))[0]  # fmt: skip
         if result["state"] == "passed":
             self._host.call("rm", session=result.pop("session"))
         return result

@@ -127,24 +127,23 @@ def _paths(root: str, expected: Scope, home: str | None) -> Iterator[str]:
     own = os.path.relpath(os.path.realpath(home), os.path.realpath(root)) if home else ".."
     listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if listed is None:
-        yield from _walk(root, "", own)
+        yield from _walk(root, own)
         return
     paths = {p for p in listed if p}
     ignored = _git(root, "ls-files", "-z", "--others", "--ignored", "--exclude-standard") or []
     paths |= {p for p in ignored if p in expected}
+    folders = _Folders(root)
     for path in sorted(paths, key=order):
-        if not path.startswith(own + "/"):
+        if not path.startswith(own + "/") and folders.hold(path.rstrip("/")):
             yield path.rstrip("/")
 
 
-def _walk(root: str, below: str, own: str) -> Iterator[str]:
-    """`own` is the home's path from the root: what we write ourselves is nobody's change."""
-    try:
-        entries = sorted(os.scandir(os.path.join(root, below)), key=lambda e: e.name)
-    except OSError:
-        return
-    for one in entries:
-        path = f"{below}/{one.name}" if below else one.name
+def _walk(root: str, own: str) -> Iterator[str]:
+    """Every path in order, however deep. `own` is the home's path from the root: what we write ourselves is nobody's
+    change."""
+    ahead = _entries(root, "")
+    while ahead:
+        path, one = ahead.pop()
         if one.name in _SKIPPED or path == own:
             continue
         try:
@@ -152,9 +151,42 @@ def _walk(root: str, below: str, own: str) -> Iterator[str]:
         except OSError:
             continue
         if folder:
-            yield from _walk(root, path, own)
+            ahead += _entries(root, path)
         else:
             yield path
+
+
+def _entries(root: str, below: str) -> list[tuple[str, os.DirEntry[str]]]:
+    """What is in a folder, the first last."""
+    try:
+        with os.scandir(os.path.join(root, below)) as found:
+            entries = sorted(found, key=lambda e: e.name, reverse=True)
+    except OSError:
+        return []
+    return [(f"{below}/{one.name}" if below else one.name, one) for one in entries]
+
+
+class _Folders:
+    """Which paths are really below the root: no folder on the way is a link, whatever an index says."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._known = {"": True}
+
+    def hold(self, path: str) -> bool:
+        folder = path.rpartition("/")[0]
+        steps: list[str] = []
+        while folder not in self._known:
+            steps.append(folder)
+            folder = folder.rpartition("/")[0]
+        real = self._known[folder]
+        for step in reversed(steps):
+            try:
+                real = real and stat.S_ISDIR(os.lstat(os.path.join(self._root, step)).st_mode)
+            except OSError:
+                real = False
+            self._known[step] = real
+        return real
 
 
 def git_blobs(root: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..work.changes import count, shortened
+from ..work.changes import count, listed, shortened
 from ..work.classify import Evidence, classify
 
-__all__ = ["Evidence", "classify", "count", "shortened"]
+__all__ = ["Evidence", "classify", "count", "listed", "shortened"]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CHANGING = (
     "project_init", "project_edit", "task_add", "task_contract", "task_start", "task_next", "task_verified",
     "task_done", "task_fail", "task_block", "task_unblock", "task_pause", "task_retry", "task_cancel", "policy_set",
+    "backend_rm",
 )  # fmt: skip
 
 
@@ -148,6 +149,7 @@ class AsyncTasks:
             env["HOLDFAST_RUN"] = about["run_id"]
         results = await verify(
             self._work._host, about["checks"], cwd=about["root"], name=about["task_id"], env=env, why=why, begun=begun,
+            written_by=about["written_by"],
             run=about["run_id"] if about["attempt"] is not None else None, epoch=epoch,
         )  # fmt: skip
         if about["attempt"] is not None:

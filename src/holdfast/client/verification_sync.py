@@ -6,9 +6,10 @@ import json
 import os
 import re
 import sys
+from datetime import datetime
 
 from ..model import ids
-from ..model.limits import CHECK_TAIL_BYTES, NAME_MAX
+from ..model.limits import CHECK_TAIL_BYTES, NAME_MAX, RUN_LEASE_S
 from ..model.times import rfc3339
 
 TYPE_CHECKING = False
@@ -21,32 +22,34 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _START_S, _EACH_S = 30.0, 10.0  # beyond the commands' own times: to begin, and to end one that took too long
-_READ_BYTES = 4 << 20  # of the log's end, where the results are: 64 commands with 4 KiB each, escaped, fit with room
 _STOP_S = 2.0  # for what the commands left running: the answer is there, and nobody waits for them
 
 
 def verify(
     host: Host, checks: Sequence[Mapping[str, Any]], *, cwd: str, name: str = "task", run: str | None = None,
     epoch: int | None = None, env: Mapping[str, str] | None = None, why: str | None = None,
-    begun: Callable[[str], object] | None = None,
+    begun: Callable[[str], object] | None = None, written_by: Sequence[str] = (),
 ) -> list[Json]:  # fmt: skip
     """Run the checks; [{command, exit_code, state, duration_ms, tail, session, at}]. `begun` is told the session's id.
 
-    With a `run` the session is noted as one of its sessions, so that cancelling the task ends it.
+    `written_by` are the operators whose commands these are: an agent's may do no more than that agent. With a `run` the
+    session is noted as one of its sessions, so that cancelling the task ends it.
     """
     if not checks:
         return []
-    session = begin(host, checks, cwd=cwd, name=name, env=env, why=why)
+    lease = None if run is None or epoch is None else (run, epoch)
+    ttl = 0.0 if lease is None else _lasting(host, *lease)
+    session = begin(host, checks, cwd=cwd, name=name, env=env, why=why, written_by=written_by)
     if begun is not None:
         begun(session.id)
     if run is not None:
         host.work.call("run_session", run=run, session=session.id, generation=1, from_offset=0, epoch=epoch)
-    return outcome(session, checks)
+    return outcome(session, checks, lease, ttl)
 
 
 def begin(
     host: Host, checks: Sequence[Mapping[str, Any]], *, cwd: str, name: str = "task",
-    env: Mapping[str, str] | None = None, why: str | None = None,
+    env: Mapping[str, str] | None = None, why: str | None = None, written_by: Sequence[str] = (),
 ) -> Session:  # fmt: skip
     """The session in which they run."""
     program = os.path.join(os.path.dirname(__file__), "verifier.py")
@@ -54,36 +57,51 @@ def begin(
     label = re.sub(r"[^A-Za-z0-9._-]", "-", name)[: NAME_MAX - 16]
     return host.run(
         [sys.executable, "-I", program, json.dumps(plain)], name=f"verify-{label}-{ids.new('', 6)}", cwd=cwd,
-        pipes=True, env=env, why=why,
+        pipes=True, env=env, why=why, written_by=written_by, record=True,
     )  # fmt: skip
 
 
-def outcome(session: Session, checks: Sequence[Mapping[str, Any]]) -> list[Json]:
-    """Wait for them; what became of each. One whose end was not seen is `unknown`, never passed."""
-    patience = _START_S + sum(float(c["timeout_s"]) + _EACH_S for c in checks)
-    session.wait_for("exit", None, patience)
+def outcome(
+    session: Session, checks: Sequence[Mapping[str, Any]], lease: tuple[str, int] | None = None, ttl: float = 0.0
+) -> list[Json]:
+    """Wait for them; what became of each. One whose end was not seen is `unknown`, never passed.
+
+    A `lease` (run, epoch) is kept up meanwhile, by `ttl` seconds: commands may take longer than it lasts.
+    """
+    left = _START_S + sum(float(c["timeout_s"]) + _EACH_S for c in checks)
+    while left > 0:
+        part = left if lease is None else min(left, ttl / 3)
+        if (session.wait_for("exit", None, part))["event"] != "timeout":
+            break
+        left -= part
+        if lease is not None:
+            session.host.work.call("lease_renew", run=lease[0], epoch=lease[1], ttl_s=ttl)
     status = session.host.call("status", session=session.id)
     if status["state"] == "live":
         session.stop(_STOP_S, why="its verification has ended")
         status = session.host.call("status", session=session.id)
+    from ..work.verdicts import READ_BYTES
+
     end = status["output"]["end"]
-    start = max(status["output"]["start"], end - _READ_BYTES)
+    start = max(status["output"]["start"], end - READ_BYTES)
     said = b"".join([chunk.data for chunk in session.output(start, end=end) if chunk.stream == "stderr"])
     return results(said, checks, session.id)
 
 
+def _lasting(host: Host, run: str, epoch: int) -> float:
+    """Renew a lease; for how long, as often as it is kept up: not less than it still had."""
+    held = host.work.call("run_status", run=run)
+    times = [datetime.fromisoformat(held[k]).timestamp() if held[k] else 0.0 for k in ("lease_until", "observed_at")]
+    ttl = max(RUN_LEASE_S, times[0] - times[1])
+    host.work.call("lease_renew", run=run, epoch=epoch, ttl_s=ttl)
+    return ttl
+
+
 def results(said: bytes, checks: Sequence[Mapping[str, Any]], session: str) -> list[Json]:
     """What the session's main program said of each command, or that nobody knows."""
-    found: dict[int, Json] = {}
-    for line in said.splitlines():
-        try:
-            about = json.loads(line)
-        except ValueError:
-            continue  # the beginning is cut off, or it was killed while it wrote
-        if isinstance(about, dict) and isinstance(about.get("results"), list):
-            found |= dict(enumerate(about["results"]))
-        elif isinstance(about, dict) and "result" in about:
-            found[about["n"]] = about["result"]
+    from ..work.verdicts import told
+
+    found = told(said)
     made = []
     for n, check in enumerate(checks):
         one = found.get(n, {"exit_code": None, "state": "unknown", "duration_ms": None, "tail": "", "at": None})

@@ -140,6 +140,7 @@ def manifest(
         "acts_as": request.get("acts_as") or actor["operator"],
         "token": ids.new("", 26), "boot": boot, "why": request.get("why"), "recipe": request.get("recipe"),
         "isolation": None, "door": request.get("door"), **({"kernel": kernel} if kernel else {}),
+        **({"record": "stderr"} if kind == "pipes" and request.get("record") else {}),
     }  # fmt: skip
 
 

@@ -48,7 +48,7 @@ def base(session: Session, host_id: str) -> Json:
         "isolation": m.get("isolation"),
         "restart": m["restart"], "restart_at": rfc3339(pending) if pending and not session.live else None,
         "idle_ttl_s": m["idle_ttl_s"], "reap_at": rfc3339(session.state_file.get("reap_at")) if session.live else None,
-        **kernels.described(session),
+        **kernels.described(session), **({"record": m["record"]} if m.get("record") else {}),
         "exit": exit_view(session.exit), "output": None, "ports": [], "pty": None,
         "controls": controls_view(session.controls), "attached": attached_view(session.attached),
         "observed_at": rfc3339(time.time()),

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 Json = dict[str, Any]
+_RESTARTS_MAX = 3  # of a session since something was claimed of it: what ends each time is not revived by another
 
 
 def action(kind: str, why: str, *command: str, **more: Any) -> Json:
@@ -25,7 +26,8 @@ def decide(facts: Json) -> Json:
         if found is not None:
             return found
     if run is None or run["state"] != "active":
-        return _without_run(task, run)
+        before = _in_the_way(task) if task is not None and task["status"] == "paused" else None
+        return before or _without_run(task, run)
     ids: Json = {"run": run["run"], "task": task["id"] if task else run.get("task")}
     worked = run["leased"] and not str(run["worker"]).startswith("hand:")
     if facts["in_doubt"] and not (worked and not run.get("waits_for")):
@@ -77,13 +79,27 @@ def _idle_task(facts: Json, task: Json) -> Json | None:
         return action("unblock", f"blocked: {why}", *unblock, task=id, needs=["WHY"])
     if status == "ready":
         return action("start_task", "nothing is in its way", *command, task=id)
-    if status == "failed":
+    found = _in_the_way(task)
+    if found is None and status == "failed":
         return action("start_task", "the last attempt failed and may be tried again", *command, task=id)
-    if task["needs"]:
-        first = task["needs"][0]
-        why = f"{len(task['needs'])} tasks come first; {first['id']} is {first['status']}"
-        return action("resume_task", why, "hold", "resume", first["key"], "--json", task=first["id"])
-    return action("wait", f"phase {task['phase']} has not begun", task=id)
+    return found or action("wait", f"phase {task['phase']} has not begun", task=id)
+
+
+def _in_the_way(task: Json) -> Json | None:
+    """What comes before a task that nobody is at: starting it would be refused."""
+    needs = task["needs"]
+    left = [need for need in needs if need["status"] != "cancelled"]
+    if left:
+        why = f"{len(needs)} tasks come first; {left[0]['id']} is {left[0]['status']}"
+        return action("resume_task", why, "hold", "resume", left[0]["key"], "--json", task=left[0]["id"])
+    if needs:  # nobody will ever finish it: a person says whether it is still wanted
+        again = ["hold", "task", "retry", needs[0]["key"]]
+        choices = {"retry": again, "drop": ["hold", "task", "edit", task["key"], "--no-after"]}
+        why = f"it waits for {needs[0]['id']}, which was cancelled: bring that back, or wait for it no longer"
+        return action("unblock", why, *again, choices=choices, task=task["id"])
+    if task["phase"] != task.get("active_phase", task["phase"]):
+        return action("wait", f"phase {task['phase']} is not the active one", task=task["id"])
+    return None
 
 
 def _without_run(task: Json | None, run: Json | None) -> Json:
@@ -119,11 +135,14 @@ def _settle(step: Json, ids: Json) -> Json:
 
 
 def _revive(facts: Json, ids: Json) -> Json | None:
-    """A claim that drifted because its session ended: start that again."""
+    """A claim that drifted because its session ended: start that again, unless that was tried and did not help."""
     for claim in facts["claims"]:
-        state = claim["evidence"].get("session_state")
-        if claim["state"] == "drifted" and state in ("exited", "lost", "reaped"):
-            name = claim["evidence"]["session"]
+        evidence = claim["evidence"]
+        state, name = evidence.get("session_state"), evidence.get("session")
+        now = evidence.get("generation") or 0
+        if now - (claim.get("seen", {}).get("generation") or now) >= _RESTARTS_MAX:
+            continue
+        if claim["state"] == "drifted" and state in ("exited", "lost", "reaped") and name:
             why = f"{claim['claim']}: {claim['said']}"
             return action("restart_session", why, "hold", "restart", name, session=name, claim=claim["id"], **ids)
     return None

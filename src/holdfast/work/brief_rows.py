@@ -37,12 +37,14 @@ def of_task(key: str) -> Transaction[Json]:
         " WHERE d.task = ? AND t.status <> 'done' ORDER BY t.n LIMIT ?", (key, BRIEF_LISTED),
     )  # fmt: skip
     facts = blank("task")
+    project = yield from task_rows.project(task.project)
     contract = shown["contract"]
     report = {k: shown[k] for k in ("why", "question") if shown.get(k)}
     facts |= {
         "observed_at": shown["observed_at"],
         "project": {"name": task.project, "root": shown["root"]},
         "task": {"key": key, "id": task.id, "title": task.title, "status": shown["status"], "phase": task.phase,
+                 "active_phase": project.active_phase,
                  "needs": [dict(zip(("id", "key", "status"), row, strict=True)) for row in needs], "report": report},
         "goal": contract.get("goal"), "constraints": list(contract.get("constraints") or []),
         "acceptance": list(contract.get("acceptance") or []),
@@ -66,7 +68,16 @@ def _attempt(attempt: Json) -> Json:
 
 
 def of_run(run: str) -> Transaction[Json]:
+    """A run; of a task's current one all that is known of the task, of an earlier one what the task wants."""
+    kept = yield from queries.run(run)
+    known = [] if kept.task is None else (yield Query("SELECT run, contract FROM task WHERE key = ?", (kept.task,)))
+    if kept.task is not None and known and known[0][0] == run:
+        return (yield from of_task(kept.task)) | {"of": "run"}
     facts = blank("run")
+    if kept.task is not None and known:
+        contract = yield from task_rows.contract(kept.task, known[0][1])
+        facts |= {"goal": contract.get("goal"), "constraints": list(contract.get("constraints") or []),
+                  "acceptance": list(contract.get("acceptance") or [])}  # fmt: skip
     now = yield from queries.now()
     facts["observed_at"] = _time(now)
     yield from _of_run(run, facts)

@@ -92,6 +92,7 @@ def _top(doc: Json) -> str:
         title += f", {of_run}" if of_run else ""
     elif doc["of"] == "run":
         title = f"# Run {doc['run']}\n{doc['run_state']}"
+        title += f", of task {task['key']}: {line(task['title'])} ({task['status']})" if task else ""
     else:
         title = f"# Project {doc['project']}" if doc["project"] else "# Work"
         title += "\n" + (", ".join(f"{n} {what}" for what, n in sorted(doc["counts"].items())) or "nothing yet")

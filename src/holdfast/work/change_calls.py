@@ -7,6 +7,7 @@ from typing import Any
 from ..model.times import rfc3339
 from ..store.base import Query, Store, Transaction
 from . import task_rows, values
+from .changes import listed
 
 Json = dict[str, Any]
 _LISTED_MAX = 1000  # attempts in one answer, the latest: each may name hundreds of files
@@ -43,5 +44,7 @@ def _created(key: str | None) -> Transaction[list[Json]]:
     ]  # fmt: skip
 
 
-def _lists(changes: Json) -> Json:
-    return {kind: changes[kind] for kind in ("created", "changed")}
+def _lists(changes: Any) -> Json:
+    """As far as it is a list of files: whoever made the attempt may have noted anything."""
+    return {kind: [one for one in listed(changes, kind) if {"after", "size"} <= one.keys()]
+            for kind in ("created", "changed")}  # fmt: skip

@@ -166,6 +166,13 @@ def count(changes: Json) -> int:
     return sum(len(changes[kind]) for kind in ("created", "changed", "deleted"))
 
 
+def listed(changes: Any, kind: str) -> list[Json]:
+    """The files that were created, changed or deleted, of what was noted with an attempt, whoever noted it."""
+    found = changes.get(kind) if isinstance(changes, dict) else None
+    return [one for one in found if isinstance(one, dict) and isinstance(one.get("path"), str)] if isinstance(
+        found, list) else []  # fmt: skip
+
+
 def shortened(changes: Json) -> Json:
     """As it is kept with the attempt: bounded, and what was left out is counted."""
     told = {**changes, "counts": {k: len(changes[k]) for k in ("created", "changed", "deleted")}}

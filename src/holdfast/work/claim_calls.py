@@ -67,6 +67,8 @@ class ClaimCalls:
             if type(result) is not dict or result.get("state") not in claims.STATES:
                 raise invalid(f"a claim is one of {', '.join(claims.STATES)}", "hold claim check")
             told = {"said": result.get("said"), "evidence": result.get("evidence")}
+            if not isinstance(told["said"], str | None) or not isinstance(told["evidence"], dict | None):
+                raise invalid("a result says so in words, with its evidence by name", "hold claim check")
             rows.append((check_word("a claim", result.get("id")), str(result["state"]), _short(told, "the evidence")))
         return await self.store.write(lambda: claim_rows.checked(rows, by or self.by))
 

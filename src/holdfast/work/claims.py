@@ -37,6 +37,24 @@ def check(kind: object, spec: object, seen: object) -> tuple[str, Json, Json]:
     needed = {"port": "port", "file": "path", "pid": "pid", "command": "command", "session": "session"}[str(kind)]
     if spec.get(needed) in (None, ""):
         raise invalid(f"a claim of kind {kind} names its {needed}", "hold claim add --help")
+    numbers = {"port": (1, 65535), "pid": (1, 1 << 31)}
+    if str(kind) in numbers:
+        least, most = numbers[str(kind)]
+        if type(spec[needed]) is not int or not least <= spec[needed] <= most:
+            raise invalid(f"{str(spec[needed])[:40]!r} is not a {kind}", f"a number from {least} on")
+    elif not isinstance(spec[needed], str):
+        raise invalid(f"a claim's {needed} is text", f"not {type(spec[needed]).__name__}")
+    # What a look or a brief relies on later, whoever makes it.
+    wanted: list[tuple[Json, str, Any, bool]] = [
+        (spec, "session", str, True), (seen, "session", str, True), (seen, "generation", int, True)
+    ]  # fmt: skip
+    if kind == "file":
+        wanted += [(seen, "sha256", str, False), (seen, "size", int, False)]
+    elif kind == "command":
+        wanted += [(spec, "cwd", str, False), (spec, "timeout_s", (int, float), False)]
+    for where, name, form, may_lack in wanted:
+        if not isinstance(where.get(name), form) and not (may_lack and where.get(name) is None):
+            raise invalid(f"a claim of kind {kind} lacks its {name}", "hold claim add makes them whole")
     return str(kind), spec, seen
 
 

@@ -6,6 +6,7 @@ to its end in one go. Only calls that need nothing but the store are made this w
 
 from __future__ import annotations
 
+import contextlib
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -79,6 +80,8 @@ def growing(work: Work, loop: AbstractEventLoop) -> Callable[[str, int], None]:
     """Tells `work`, which lives on this loop, of what others added to the log; from any thread."""
     def grew(run: str, size: int) -> None:
         if work.checkpoints.counted(run, size):
-            loop.call_soon_threadsafe(work.checkpoints.look, run)
+            # A loop that has ended saves no more checkpoints; what was written is written, and that is the answer.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(work.checkpoints.look, run)
 
     return grew

@@ -12,9 +12,10 @@ from ..store import queries
 from ..store.base import Query, Transaction
 from . import task_rows, values
 from .task_rows import Asked
-from .tasks import known_backends
+from .tasks import KEPT, known_backends
 
 Json = dict[str, Any]
+_REMEMBERED_US = 86_400_000_000  # a day: far longer than anybody asks again for an answer that was lost
 
 
 def set_policy(project: str, body: Json, asked: Asked) -> Transaction[Json]:
@@ -45,7 +46,7 @@ def show_policy(project: str, version: int | None) -> Transaction[Json]:
 def add_backend(name: str, body: Json, asked: Asked) -> Transaction[Json]:
     """A command line by name; one of one's own under a known name takes its place."""
     now = yield from queries.now()
-    count = (yield Query("SELECT COUNT(*) FROM backend"))[0][0]
+    count = (yield Query(f"SELECT COUNT(*) FROM backend WHERE {KEPT}"))[0][0]
     if count >= BACKENDS_MAX:
         raise invalid(f"there are {BACKENDS_MAX} backends already", "remove one first: hold backend rm NAME")
     yield Query(
@@ -58,7 +59,7 @@ def add_backend(name: str, body: Json, asked: Asked) -> Transaction[Json]:
 
 def backends() -> Transaction[list[Json]]:
     """Those described here, and the ones that need no description."""
-    rows = yield Query("SELECT name, at, by_whom, body FROM backend ORDER BY name")
+    rows = yield Query(f"SELECT name, at, by_whom, body FROM backend WHERE {KEPT} ORDER BY name")
     made = {
         str(name): {"name": name, "builtin": False, **values.decode(body), "at": rfc3339(at / 1e6), "by": by}
         for name, at, by, body in rows
@@ -70,13 +71,24 @@ def backends() -> Transaction[list[Json]]:
     return [made[name] for name in sorted(made)]
 
 
-def remove_backend(name: str) -> Transaction[Json]:
+def remove_backend(name: str, asked: Asked) -> Transaction[Json]:
+    """Its row says for a day that it was removed, by which request: asked again, because the answer was lost, that is
+    the answer."""
+    now = yield from queries.now()
+    rows = yield Query("SELECT body FROM backend WHERE name = ?", (name,))
+    removed = values.decode(rows[0][0]).get("removed") if rows else None
+    if removed == asked.request:
+        return {"name": name, "removed": True}
+    if not rows or removed is not None:
+        raise not_found(f"there is no backend {name[:64]!r} to remove", "hold backend ls")
     used = yield Query(
         "SELECT key FROM task WHERE backend = ? AND status NOT IN ('done', 'cancelled') LIMIT 1", (name,)
     )
     if used and name not in policies.BUILTIN:
         raise HoldfastError("conflict", f"task {used[0][0]} is for backend {name}", "hold task edit it first")
-    gone = yield Query("DELETE FROM backend WHERE name = ? RETURNING name", (name,))
-    if not gone:
-        raise not_found(f"there is no backend {name[:64]!r} to remove", "hold backend ls")
+    yield Query(f"DELETE FROM backend WHERE NOT ({KEPT}) AND at < ?", (now - _REMEMBERED_US,))
+    yield Query(
+        "UPDATE backend SET at = ?, by_whom = ?, why = ?, body = ? WHERE name = ?",
+        (now, asked.by, asked.why, values.encode({"removed": asked.request}, "the backend"), name),
+    )
     return {"name": name, "removed": True}

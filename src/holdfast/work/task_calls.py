@@ -259,9 +259,12 @@ class TaskCalls:
     async def backend_ls(self, *, by: str | None = None) -> list[Json]:
         return await self.store.read(policy_rows.backends)
 
-    async def backend_rm(self, *, name: str, why: str | None = None, by: str | None = None) -> Json:
+    async def backend_rm(
+        self, *, name: str, why: str | None = None, by: str | None = None, request: str | None = None
+    ) -> Json:
         words.check_id(name, "a backend's name")
-        return await self.store.write(lambda: policy_rows.remove_backend(name))
+        asked = self._asked(by, request, why)
+        return await self.store.write(lambda: policy_rows.remove_backend(name, asked))
 
     # -- helpers ---------------------------------------------------------------------------------------------------
 

@@ -54,10 +54,27 @@ def edit_project(name: str, phases: list[str] | None, root: str | None, asked: A
             if (yield Query("SELECT 1 FROM task WHERE project = ? AND phase = ? LIMIT 1", (name, phase))):
                 raise HoldfastError("conflict", f"phase {phase} has tasks", "move them: hold task edit ID --phase P")
         project = project._replace(phases=values.encode(wanted, "the phases"))
+        yield from _still_in_order(name, wanted)
     root = root or project.root
     yield Query("UPDATE project SET phases = ?, root = ? WHERE name = ?", (project.phases, root, name))
     active = yield from task_rows.advance(project)
     return {"project_name": name, "root": root, "phases": values.decode(project.phases), "active_phase": active}
+
+
+def _still_in_order(name: str, phases: list[str]) -> Transaction[None]:
+    """Refuse an order of phases in which a task waits for one of a later phase: neither could ever begin."""
+    rows = yield Query(
+        "SELECT t.id, t.phase, n.id, n.phase FROM dependency d JOIN task t ON t.key = d.task JOIN task n"
+        " ON n.key = d.needs WHERE t.project = ? AND t.phase <> n.phase AND t.status NOT IN ('done', 'cancelled')"
+        " AND n.status <> 'done' ORDER BY t.n",
+        (name,),
+    )
+    for id, phase, need, later in rows:
+        if phases.index(later) > phases.index(phase):
+            raise HoldfastError(
+                "conflict", f"task {id} of phase {phase} waits for {need} of phase {later}, which would be later",
+                "move one of them first: hold task edit ID --phase P",
+            )  # fmt: skip
 
 
 # -- added and edited --------------------------------------------------------------------------------------------------
@@ -72,6 +89,8 @@ def add(name: str, new: New, asked: Asked) -> Transaction[Json]:
     key = words.key(name, id)
     if (yield Query("SELECT 1 FROM task WHERE key = ?", (key,))):
         raise HoldfastError("conflict", f"there is a task {id} already", f"hold task show {id}, or choose another id")
+    if new.id is None and id in new.after:  # meant is another one, which is not there
+        raise not_found(f"no task {id!r} in project {name!r}", "add what comes before first")
     phase = yield from _phase(project, new.phase)
     yield from known_backends([new.contract["backend"]] if new.contract["backend"] else [])
     contracts.expand(new.contract, (yield from task_rows.policy(name, project.policy)))

@@ -15,6 +15,9 @@ def check_results(results: object) -> list[Json]:
     if not isinstance(results, list) or not all(isinstance(r, dict) and "command" in r for r in results):
         raise invalid("results are a list of {command, exit_code, state, …}", "client/verification makes them")
     for result in results:
+        words = result["command"] if isinstance(result["command"], list) else [result["command"]]
+        if not all(isinstance(word, str) for word in words):
+            raise invalid("a result's command is source, or a program and its arguments", "as the contract has it")
         if result.get("state") not in CHECK_STATES:
             raise invalid(f"a result's state is one of {', '.join(CHECK_STATES)}", f"not {result.get('state')!r}")
         if result["state"] == "passed" and result.get("exit_code") != 0:

@@ -185,6 +185,14 @@ def contract(key: str, version: int) -> Transaction[Json]:
     return body
 
 
+def authors(key: str, contract: Json) -> Transaction[list[str]]:
+    """Everybody whose words a task's commands are: of its contract, and of the policy where that has some of them."""
+    rows = yield Query("SELECT DISTINCT by_whom FROM contract WHERE task = ?", (key,))
+    if any("profile" in check for check in contract["verification"]):
+        rows += yield Query("SELECT DISTINCT by_whom FROM policy WHERE project = ?", (tasks.split(key)[0],))
+    return sorted({str(by) for (by,) in rows})
+
+
 def policy(project: str, version: int) -> Transaction[Json]:
     if version == 0:
         return policies.default()

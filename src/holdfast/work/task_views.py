@@ -148,6 +148,7 @@ def show(key: str) -> Transaction[Json]:
         "contract_versions": [
             {"version": v, "at": _time(at), "by": by, "why": why} for v, at, by, why in versions
         ],
+        "written_by": (yield from task_rows.authors(key, contract)),
         "policy_version": policy_version, "backends": policies.backends(contract, policy, task.phase, task.id),
         "checks": contracts.expand(contract, policy), "root": project.root, "epoch": held[0][2] if held else 0,
         "classification": _classification(task, report, attempts), "why": report.get("why"),

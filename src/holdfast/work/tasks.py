@@ -23,6 +23,9 @@ from .task_rows import Asked, Project, Task
 Json = dict[str, Any]
 
 
+KEPT = """body NOT LIKE '{"removed":%'"""  # of a backend: it was not removed
+
+
 class Turn(NamedTuple):
     """A task under its project's lock, with its latest attempt. `again`: this request was applied before."""
 
@@ -114,6 +117,7 @@ def started(task: Task, *, resumed: bool) -> Transaction[Json]:
         "title": task.title, "phase": task.phase, "status": task.status, "contract": contract,
         "contract_version": task.contract, "policy": policy, "policy_version": versions[0] or 0,
         "checks": contracts.expand(contract, policy), "backend": versions[1],
+        "written_by": (yield from task_rows.authors(task.key, contract)),
         "backends": policies.backends(contract, policy, task.phase, task.id),
         "attempts_left": max(0, policy["retry"]["attempts_max"] - (task.attempts - task.spent)),
     }  # fmt: skip
@@ -253,6 +257,7 @@ def may_finish(key: str, run: str | None, epoch: int | None, asked: Asked) -> Tr
         "run_id": at.task.run, "contract": contract,
         "attempt": at.task.attempt if at.open or at.task.status == "active" else None,
         "contract_version": at.task.contract, "checks": (yield from checks_of(at)),
+        "written_by": (yield from task_rows.authors(key, contract)),
     }  # fmt: skip
 
 
@@ -351,7 +356,7 @@ def known_backends(names: list[str]) -> Transaction[None]:
     for name in names:
         if name in policies.BUILTIN:
             continue
-        if not (yield Query("SELECT 1 FROM backend WHERE name = ?", (name,))):
+        if not (yield Query(f"SELECT 1 FROM backend WHERE name = ? AND {KEPT}", (name,))):
             raise not_found(
                 f"there is no backend {name[:64]!r}", f"hold backend ls, or hold backend add {name[:64]} -- CMD ARG…"
             )

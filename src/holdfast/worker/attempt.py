@@ -103,6 +103,7 @@ class Attempt:
             "host": await self._here(), "backend": name, "argv": argv,
             "env": dict(backend.env), "terminal": backend.terminal,
             "timeout_s": self.made["contract"]["timeout_s"] or backend.timeout_s or self.made["policy"]["timeout_s"],
+            "written_by": sorted({*self.made["written_by"], *(r["by"] for r in rows if r["name"] == name)}),
             "missing": templates.missing(argv, {**self.context.environ, **backend.env}, root),
         }  # fmt: skip
         if not plan["missing"]:
@@ -163,7 +164,7 @@ class Attempt:
                 templates.command(plan["argv"], values["brief"], plan["terminal"]), name=called, cwd=self.made["root"],
                 env=env, pipes=not plan["terminal"], size=None, restart="never", idle_ttl=None,
                 acts_as=self.context.acts_as, why=f"attempt {self.made['n']} at task {self.task}", pids_max=None,
-                memory_max=None,
+                memory_max=None, written_by=plan.get("written_by") or (),
             ) | {"request": f"req_{self.run.id}", "brief": True}  # fmt: skip
             self.folder.remember(called)
             try:
@@ -252,7 +253,10 @@ class Attempt:
         self._tell("verifying", commands=", ".join(_words(c["command"]) for c in asked["checks"]) or "nothing")
 
         async def commands() -> list[Json]:
-            return await verify(self.host, asked, n=self.made["n"], run=self.run.id, epoch=self.run.epoch)
+            return await verify(
+                self.host, asked, n=self.made["n"], run=self.run.id, epoch=self.run.epoch,
+                acts_as=self.context.acts_as,
+            )  # fmt: skip
 
         self.results = await self.run.step(key, commands, effect="idempotent")
         self.verified = asked["contract_version"]

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..client.judging import listed
+
 Json = Mapping[str, Any]
 BRIEF_CHARS_MAX = 96_000  # about 24,000 tokens: every current agent takes that and has room to work
 _TAIL_CHARS = 4_000  # of a failed command's output: its last fifty lines
@@ -24,11 +26,11 @@ def brief(task: Json, attempts: Sequence[Json], notes: Sequence[Json], now: Json
     head = [f"# Task {task['project']}/{task['task_id']}: {_line(task['title'])}", ""]
     where = f"This is attempt {now['n']}. Work in `{now['root']}`, the current folder."
     head += [where + " The contract is also in the file named by HOLDFAST_CONTRACT, as JSON.", ""]
-    head += ["## Goal", "", str(contract["goal"]), ""]
+    head += ["## Goal", "", *(f"> {line}" for line in str(contract["goal"]).splitlines()), ""]
     for key, title in (("constraints", "Constraints"), ("acceptance", "Accepted when"), ("artifacts", "Expected files"),
                        ("scope", "Change only these paths")):  # fmt: skip
         if contract.get(key) and contract[key] != ["**"]:
-            head += [f"## {title}", "", *(f"- {one}" for one in contract[key]), ""]
+            head += [f"## {title}", "", *("- " + "\n  ".join(str(one).splitlines()) for one in contract[key]), ""]
     head += ["## Verification", ""]
     head += [f"- `{_words(c['command'])}`" for c in now["checks"]] or ["None: exit code 0 says that it is done."]
     tail = ["", "## When you are done", "", "Exit with code 0. The commands above are run then, in this folder; they",
@@ -74,9 +76,8 @@ def _attempt(a: Json) -> list[str]:
                 f"- focus: {_line(found.get('suggested_focus'))}"]  # fmt: skip
         if found.get("failing"):
             out.append(f"- failing: {', '.join(_line(f) for f in found['failing'][:_PATHS_SHOWN])}")
-    changes = a.get("changes") or {}
     for kind in ("created", "changed", "deleted"):
-        paths = [one["path"] for one in changes.get(kind) or []]
+        paths = [one["path"] for one in listed(a.get("changes"), kind)]
         if paths:
             more = f" and {len(paths) - _PATHS_SHOWN} more" if len(paths) > _PATHS_SHOWN else ""
             out.append(f"- {kind}: {', '.join(_line(p) for p in paths[:_PATHS_SHOWN])}{more}")

@@ -10,6 +10,8 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
+import traceback
 from typing import Any
 
 from ..client.aio import AsyncHost
@@ -133,6 +135,10 @@ class Runner:
             if e.code in _FATAL:
                 raise
             await self._trouble(shared.host, attempt, e)
+        except Exception as e:  # noqa: BLE001 - one task that nobody foresaw does not take all others down with it
+            traceback.print_exc(file=sys.stderr)
+            await run.close()
+            await self._trouble(shared.host, attempt, HoldfastError("internal", f"internal error: {e!r}"[:300]))
         except BaseException:
             await run.close()
             raise

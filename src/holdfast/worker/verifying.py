@@ -10,13 +10,19 @@ from typing import Any
 from ..client import verification
 from ..client.aio import AsyncHost, AsyncSession, start_request
 from ..model.attempts import session_name
-from .session import patiently
+from ..model.work import Fenced
+from .session import Held, patiently
 
 Json = dict[str, Any]
 
 
-async def verify(host: AsyncHost, about: Json, *, n: int, run: str, epoch: int) -> list[Json]:
-    """What became of each command. Whoever takes over finds the same session, running or ended."""
+async def verify(
+    host: AsyncHost, about: Json, *, n: int, run: str, epoch: int, acts_as: str | None = None
+) -> list[Json]:
+    """What became of each command. Whoever takes over finds the same session, running or ended.
+
+    What the backend made is run by it, so it may do no more than the backend, who acted as `acts_as`, might.
+    """
     checks = about["checks"]
     if not checks:
         return []
@@ -30,10 +36,14 @@ async def verify(host: AsyncHost, about: Json, *, n: int, run: str, epoch: int) 
         [sys.executable, "-I", program, json.dumps(plain)], name=name[-64:].lstrip("._-+"), cwd=about["root"],
         env={"HOLDFAST_TASK": task, "HOLDFAST_PROJECT": project, "HOLDFAST_RUN": run}, pipes=True, size=None,
         restart="never", idle_ttl=None, acts_as=None, why=f"verification of {task}", pids_max=None,
-        memory_max=None,
-    ) | {"request": f"req_{run}-verify-{version}", "brief": True}  # fmt: skip
+        memory_max=None, written_by=[*about["written_by"], *([acts_as] if acts_as else [])],
+    ) | {"request": f"req_{run}-verify-{version}", "brief": True, "record": True}  # fmt: skip
     made = await patiently(lambda: host.call("run", **request))
     session = AsyncSession(host, made["id"], made["name"])
-    await host.work.call("run_session", run=run, session=session.id, generation=1, from_offset=0, epoch=epoch)
+    try:
+        await host.work.call("run_session", run=run, session=session.id, generation=1, from_offset=0, epoch=epoch)
+    except Fenced:  # cancelled in this moment, by somebody who could not know of this session yet
+        await Held(host, session.id, session.name).end("its task is somebody else's, or nobody's")
+        raise
     found: list[Json] = await patiently(lambda: verification.outcome(session, checks))
     return found

@@ -144,3 +144,48 @@ def test_a_long_patch_names_what_it_leaves_out(root: Path, monkeypatch: pytest.M
     assert told["unpatched"] == ["src/c.py"]
     assert b"+x" in patch
     assert b"src/c.py: left out" in patch
+
+
+@pytest.mark.parametrize("with_git", [True, False])
+def test_a_folder_that_became_a_link_out_of_the_project_is_not_followed(
+    root: Path, tmp_path: Path, with_git: bool
+) -> None:
+    if with_git:
+        git(root, "init")
+        git(root, "add", "-A")
+        git(root, "commit", "-m", "all")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "a.py").write_text("not of this project\n")
+    before = changes.take(str(root), ["**"])
+    for name in ("a.py", "b.py"):
+        (root / "src" / name).unlink()
+    (root / "src").rmdir()
+    (root / "src").symlink_to(elsewhere)
+    told, patch = changes.outcome(before)
+    assert (paths(told, "created"), paths(told, "changed")) == (["src"], [])
+    assert paths(told, "deleted") == ["src/a.py", "src/b.py"]
+    assert b"not of this project" not in patch
+
+
+def test_a_tree_that_is_a_thousand_folders_deep_is_looked_at(root: Path) -> None:
+    before = changes.take(str(root), ["**"])
+    subprocess.run(["mkdir", "-p", "d/" * 1100], cwd=root, check=True, timeout=60)
+    (root / ("d/" * 1100 + "file")).write_text("x\n")
+    try:
+        told, _ = changes.outcome(before)
+    finally:
+        subprocess.run(["rm", "-rf", "d"], cwd=root, check=True, timeout=60)  # too deep for whoever tidies up later
+    assert paths(told, "created") == ["d/" * 1100 + "file"]
+
+
+def test_a_link_that_was_made_is_in_the_patch_as_git_writes_it(root: Path, tmp_path: Path) -> None:
+    before = changes.take(str(root), ["**"])
+    (root / "link").symlink_to("notes.txt")
+    _, patch = changes.outcome(before)
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init")
+    (tmp_path / "patch").write_bytes(patch)
+    git(other, "apply", str(tmp_path / "patch"))
+    assert os.readlink(other / "link") == "notes.txt"

@@ -12,7 +12,7 @@ import pytest
 from holdfast.model.errors import HoldfastError
 from holdfast.store.base import Query, Transaction
 from holdfast.store.sqlite import SqliteStore
-from holdfast.work.near import NEAR, NearWork
+from holdfast.work.near import NEAR, NearWork, growing
 from holdfast.work.service import Work
 
 _THREADS, _STEPS = 8, 12
@@ -113,4 +113,18 @@ async def test_every_near_call_ends_without_waiting_for_anything_but_its_store(t
     assert told.keys() == NEAR
     assert told["step_next"]["decision"] == "execute"
     assert grew == [made["run"]] * 6  # all but the renewal add to the log
+    await store.close()
+
+
+async def test_what_was_committed_is_answered_also_when_the_loop_behind_has_ended(tmp_path: Path) -> None:
+    store = await SqliteStore.open(str(tmp_path / "w.db"))
+    work = Work(store, "op")
+    ended = asyncio.new_event_loop()
+    ended.close()
+    near = NearWork(store, "op", growing(work, ended))
+    made = await work.begin_run(worker="w", ttl_s=3600)
+    for n in range(400):  # enough entries that a checkpoint is due
+        near.call_now("log_append", {"run": made["run"], "epoch": made["epoch"], "body": f"{n} " + "x" * 2000})
+    assert len(await work.log_read(run=made["run"])) >= 400
+    await work.aclose()
     await store.close()

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from ...model import limits
-from ...model.errors import HoldfastError
+from ...model.errors import HoldfastError, invalid
 from ...model.grants import Scope
 from ...model.names import refused
 from .. import kernels, views
@@ -54,7 +54,8 @@ class Lifetime(Approving):
             except HoldfastError as e:  # its program runs: the session stays, and whoever asked hears of the journal
                 unnoted.append(e)
 
-        session = await self.registry.start(request, caller.actor, caller.bound_by, begun)
+        bound = (*caller.bound_by, *self._authors(request.get("written_by")))
+        session = await self.registry.start(request, caller.actor, bound, begun)
         self.policies.watch(session)
         if unnoted:
             raise unnoted[0]
@@ -72,6 +73,17 @@ class Lifetime(Approving):
         if not caller.may("delegate", None):
             raise refused(f"{caller.name} may not start sessions as {who.name}", "that takes `delegate` on *")
         return who.id
+
+    def _authors(self, named: object) -> list[str]:
+        """Agents and services whose words a session is started to run: it acts no wider than they. A name that is not
+        enrolled here comes from a store that others write as well, and says nothing that could be checked."""
+        if named is None:
+            return []
+        most = limits.OPERATORS_MAX
+        if not isinstance(named, list) or len(named) > most or not all(isinstance(n, str) for n in named):
+            raise invalid(f"authors are a list of at most {most} operators", "leave them out")
+        known = [o for o in self.operators.by_id.values() if o.kind != "human" and (o.name in named or o.id in named)]
+        return [o.id for o in known]
 
     async def op_down(self, request: Json, caller: Caller) -> Json:
         if request.get("all"):

@@ -92,6 +92,7 @@ class Looking(Base):
         return {
             "session": session.id, "name": session.name, "kind": session.kind,
             "start": start, "end": max(end, await self._end(session)), "at": at,
+            "record": session.manifest.get("record"),
         }  # fmt: skip
 
     async def op_recording(self, request: Json, caller: Caller) -> Json:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...model.errors import HoldfastError, invalid
 from ...model.grants import Scope
+from .. import evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from ...work.service import Work
     from ..daemon import Daemon
     from ..identity import Caller
+    from ..registry import Registry
     from ..server import Peer
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 _STORES_MAX = 16  # files open at once: each has two threads and two connections
+_REPORTING = frozenset({"task_verified", "task_done"})  # calls that say how a verification ended
 _CLOSE_S = 5.0  # a disk that hangs does not keep the daemon from leaving: what was acknowledged is on it
 
 
@@ -29,6 +32,10 @@ class WorkOps:
     """`work {call, args, store}`: a call of the work plane by name. Nothing is opened before the first one."""
 
     daemon: Daemon
+    registry: Registry
+
+    def _ruled(self, caller: Caller) -> list[Json]:
+        raise NotImplementedError
 
     @cached_property
     def _works(self) -> dict[str, asyncio.Task[Work]]:
@@ -41,6 +48,10 @@ class WorkOps:
         if request.get("call") == "work_prune":
             caller.require("stop", None)  # it is evidence: not for somebody with a few sessions to forget
         work = await self._open(request.get("store"))
+        if request.get("call") in _REPORTING and args.get("results") and self._ruled(caller)[0]["kind"] != "human":
+            named = {k: args[k] for k in ("task", "project", "cwd") if k in args}
+            shown = await work.call("task_show", **named)
+            await asyncio.to_thread(evidence.check, self.registry, args["results"], shown)
         # Who acts is what the host knows, not what the caller says.
         return await work.call(str(request.get("call")), **{**args, "by": caller.name})
 

@@ -1,0 +1,43 @@
+"""What a verification's session says became of its commands: the record that verifier.py writes. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+Json = dict[str, Any]
+READ_BYTES = 4 << 20  # of the log's end, where the record is: 64 commands with 4 KiB each, escaped, fit with room
+
+
+def told(said: bytes) -> dict[int, Json]:
+    """The result of each command by its number; one that nobody saw the end of is not there."""
+    found: dict[int, Json] = {}
+    for line in said.splitlines():
+        try:
+            about = json.loads(line)
+        except ValueError:
+            continue  # the beginning is cut off, or it was killed while it wrote
+        if isinstance(about, dict) and isinstance(about.get("results"), list):
+            found |= dict(enumerate(about["results"]))
+        elif isinstance(about, dict) and "result" in about:
+            found[about["n"]] = about["result"]
+    return found
+
+
+def commands(words: list[str]) -> list[Any] | None:
+    """The commands that such a session was started to run; None where it is none."""
+    if len(words) != 4 or words[1] != "-I":
+        return None
+    try:
+        return [check["command"] for check in json.loads(words[3])]
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def agree(results: list[Json], ran: list[Any], said: bytes) -> bool:
+    """Whether results are what the session's own record says of exactly these commands."""
+    found = told(said)
+    kept = [(found.get(n, {}).get("state", "unknown"), found.get(n, {}).get("exit_code")) for n in range(len(ran))]
+    return [r.get("command") for r in results] == ran and [
+        (r.get("state"), r.get("exit_code")) for r in results
+    ] == kept
