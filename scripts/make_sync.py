@@ -8,9 +8,12 @@ import sys
 
 CLIENT = pathlib.Path(__file__).resolve().parent.parent / "src" / "holdfast" / "client"
 SOURCES = {"aio.py": "sync.py", "work.py": "work_sync.py", "run_state.py": "run_state_sync.py",
-           "stepped.py": "stepped_sync.py"}  # fmt: skip
+           "stepped.py": "stepped_sync.py", "tasks.py": "tasks_sync.py",
+           "verification.py": "verification_sync.py"}  # fmt: skip
 RULES = [
     (r"from \.work_aio import AsyncBeat, AsyncDirect, ", "from .work_io import Beat, Direct, "),
+    (r"from \.tasks import CHANGING, AsyncTasks", "from .tasks_sync import CHANGING, Tasks"),
+    (r"from \.verification import", "from .verification_sync import"),
     (r"from \.work import AsyncWork", "from .work_sync import Work"),
     (r"from \.run_state import AsyncRunState", "from .run_state_sync import RunState"),
     (r"from collections\.abc import Callable, Coroutine", "from collections.abc import Callable"),
@@ -22,7 +25,7 @@ RULES = [
     (r"\basync def\b", "def"),
     (r"\basync (for|with)\b", r"\1"),
     (r"\bawait ", ""),
-    (r"\bAsync(Host|Session|Channel|Wire|Line|Iterator|Work|Run|RunState|Beat|Direct|Execs)\b", r"\1"),
+    (r"\bAsync(Host|Session|Channel|Wire|Line|Iterator|Work|Run|RunState|Beat|Direct|Execs|Tasks)\b", r"\1"),
     (r"\baconnect\b", "connect"),
     (r"__a(enter|exit|iter|next)__", r"__\1__"),
 ]

@@ -10,6 +10,7 @@ import os
 import select
 import sys
 
+from ..client import web
 from ..client.sync import Host
 from ..model.errors import HoldfastError
 from . import arguments, output
@@ -38,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
     except HoldfastError as e:
         if e.code != "not_found":
             raise
+        web.end(host.home)  # it outlives a daemon that was killed
         return _tell(args, None, [])
     names = [s["name"] for s in host.call("ls")] if args.all else []
     if names and not args.yes and not _agreed(names):

@@ -54,6 +54,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "artifact": ("artifact", "files that a run produced, kept by their content"),
     "worker": ("worker", "run Python jobs; take over from a worker that died"),
     "store": ("store", "move the work from SQLite to PostgreSQL"),
+    "mcp": ("mcp", "the MCP server for agents, on stdin and stdout"),
     "up": ("up", "start the host, and the sessions of holdfast.toml"),
     "down": ("down", "stop the host; sessions go on"),
     "doctor": ("doctor", "check this machine and this home"),

@@ -53,9 +53,12 @@ def _overview(host: Host, *, as_json: bool) -> int:
     about, now = answer["host"], time.time()
     if sys.stdout.isatty():
         print(f"{output.paint('host', 'bold')} {about['id']}, pid {about['pid']}, version {about['version']},"
-              f" up {output.age(about['started_at'], now)}, home {output.safe(about['home'])}\n")  # fmt: skip
+              f" up {output.age(about['started_at'], now)}, home {output.safe(about['home'])}"
+              f"{_served(about)}\n")  # fmt: skip
     else:
         print("\t".join(map(str, ("host", about["id"], about["pid"], about["version"], about["started_at"]))))
+        if about.get("web"):
+            print(f"web\t{about['web']['url']}\t{about['web']['pid'] or '-'}")
     shown = [s for s in answer["sessions"] if s["state"] in ("live", "lost") or s.get("restart_at")]
     ended = len(answer["sessions"]) - len(shown)
     if shown:
@@ -65,6 +68,11 @@ def _overview(host: Host, *, as_json: bool) -> int:
     if ended:
         output.note(f"and {ended} ended: hold ls -a")
     return 0
+
+
+def _served(about: dict[str, Any]) -> str:
+    served = about.get("web")
+    return "" if served is None else f", HTTP at {served['url']}{'' if served['pid'] else ' (not running)'}"
 
 
 def _lines(s: dict[str, Any], now: float) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
   hold up                        all of them
   hold up web                    this one, and those it comes after
+  hold up --web 8787             also serve HTTP on this machine alone, from now on (--web off: no more)
 
 In holdfast.toml:
 
@@ -24,7 +25,7 @@ import os
 import sys
 
 from ..client.sync import Host, Session, start_request
-from ..model import recipes
+from ..model import recipes, web
 from ..model.errors import HoldfastError, not_found
 from . import arguments, output
 
@@ -36,17 +37,19 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="*", help="sessions of holdfast.toml (default: all)")
-    parser.add_argument("--web", metavar="[HOST:]PORT", nargs="?", const="", help="serve the console (not there yet)")
+    parser.add_argument("--web", metavar="[HOST:]PORT", help="serve HTTP there, MCP at /mcp; off ends it")
     arguments.json_flag(parser)
     arguments.why(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.web is not None:
-        raise HoldfastError("usage", "--web is not there yet", "leave it out")
+    if args.web not in (None, "off"):
+        web.parse(args.web)  # before anything is started
     chosen = _chosen(args.name)
     host = Host()
     about = host.call("ping")["host"]
+    if args.web is not None:
+        about["web"] = _serve(args, host)
     live = {s["name"]: s for s in host.call("ls")}
     started, already = [], []
     for n, recipe in enumerate(chosen):
@@ -65,6 +68,19 @@ def run(args: argparse.Namespace) -> int:
     else:
         _next_steps(about, [s["name"] for s in (*started, *already)] or list(live))
     return 0
+
+
+def _serve(args: argparse.Namespace, host: Host) -> dict[str, Any] | None:
+    """The HTTP port: the host keeps it from now on, also when it is started again."""
+    listen = None if args.web == "off" else args.web
+    served: dict[str, Any] | None = host.call("web", listen=listen, why=args.why)["web"]
+    if served is None:
+        _say(args, "HTTP is not served any more")
+        return None
+    _say(args, f"HTTP at {served['url']} (pid {served['pid']}); hold mcp token AGENT lets an agent in")
+    if not web.is_loopback(web.parse(args.web)[0]):
+        _say(args, "this port is not encrypted: whoever is on that network can read it, tokens too")
+    return served
 
 
 def _chosen(names: list[str]) -> list[recipes.Recipe]:

@@ -14,8 +14,10 @@ from ..model import ids
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
 from ..model.work import Fenced, Leaving, StepInDoubt
+from .project import context
 from .run_state import AsyncRunState
 from .stepped import AsyncExecs, doubt
+from .tasks import CHANGING, AsyncTasks
 from .work_aio import AsyncBeat, AsyncDirect, invoke, sleep, twin, untwin
 
 TYPE_CHECKING = False
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 _WITH_REQUEST = frozenset({
     "begin_run", "run_end", "step_begin", "step_end", "step_fail", "step_settle", "log_append",
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
-    "run_claim",
+    "run_claim", *CHANGING,
 })  # fmt: skip
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 _ERROR_SHOWN = 2000  # characters of an exception that are kept: its message, not a dump
@@ -43,6 +45,7 @@ class AsyncWork(AsyncExecs):
     def __init__(self, host: AsyncHost, store: str | None = None) -> None:
         self._host = host
         self.store = store_url(store or os.environ.get("HOLDFAST_STORE"))
+        self.tasks = AsyncTasks(self)
         self._direct: AsyncDirect | None = None
         if self.store and self.store.partition("://")[0] in ("postgresql", "postgres"):
             self._direct = AsyncDirect(self.store, host.operator)
@@ -78,6 +81,7 @@ class AsyncWork(AsyncExecs):
                 made = await self.call(
                     "begin_run", task=task, params=None if params is None else dict(params),
                     items=None if items is None else list(items), run=run, worker=name, ttl_s=lease, again=again,
+                    **({} if task is None else context()),
                 )  # fmt: skip
             except HoldfastError as e:
                 if e.code != "busy" or (deadline is not None and time.monotonic() >= deadline):

@@ -9,8 +9,10 @@ from ..model import ids
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
 from ..model.work import Fenced, Leaving, StepInDoubt
+from .project import context
 from .run_state_sync import RunState
 from .stepped_sync import Execs, doubt
+from .tasks_sync import CHANGING, Tasks
 from .work_io import Beat, Direct, invoke, sleep, twin, untwin
 
 TYPE_CHECKING = False
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 _WITH_REQUEST = frozenset({
     "begin_run", "run_end", "step_begin", "step_end", "step_fail", "step_settle", "log_append",
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
-    "run_claim",
+    "run_claim", *CHANGING,
 })  # fmt: skip
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 _ERROR_SHOWN = 2000  # characters of an exception that are kept: its message, not a dump
@@ -38,6 +40,7 @@ class Work(Execs):
     def __init__(self, host: Host, store: str | None = None) -> None:
         self._host = host
         self.store = store_url(store or os.environ.get("HOLDFAST_STORE"))
+        self.tasks = Tasks(self)
         self._direct: Direct | None = None
         if self.store and self.store.partition("://")[0] in ("postgresql", "postgres"):
             self._direct = Direct(self.store, host.operator)
@@ -73,6 +76,7 @@ class Work(Execs):
                 made = self.call(
                     "begin_run", task=task, params=None if params is None else dict(params),
                     items=None if items is None else list(items), run=run, worker=name, ttl_s=lease, again=again,
+                    **({} if task is None else context()),
                 )  # fmt: skip
             except HoldfastError as e:
                 if e.code != "busy" or (deadline is not None and time.monotonic() >= deadline):

@@ -33,6 +33,8 @@ TABLE: dict[str, tuple[str, str]] = {
     # operators; delegation is judged by the grant it starts from
     "operator_ls": ("", ANYONE), "operator_find": ("", ANYONE), "operator_add": ("enrol", HOST),
     "operator_grant": ("", ANYONE), "operator_revoke": ("", ANYONE),
+    # the HTTP port and its tokens: who may come in from elsewhere is a human's to say
+    "web": ("enrol", HOST), "token_add": ("enrol", HOST), "token_end": ("enrol", HOST), "token_check": ("enrol", HOST),
 }  # fmt: skip
 
 

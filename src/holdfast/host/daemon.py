@@ -34,6 +34,8 @@ from .registry import Registry
 from .screens import Screens
 from .server import Peer, Server, listen
 from .session import Session
+from .tokens import Tokens
+from .web import Web
 from .zygote import Zygote
 
 Json = dict[str, Any]
@@ -68,6 +70,8 @@ class Daemon:
         self.refusals = Refusals(self.journal)
         self.ingest = Ingest(self.journal)
         self.identities = Identities(home, self.registry, self.operators, lambda: self.zygote.pid)
+        self.tokens = Tokens(self.ledger, self.operators)
+        self.web = Web(home)
         self.screens = Screens()
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
@@ -92,6 +96,7 @@ class Daemon:
         return {
             "id": self.identity["id"], "pid": os.getpid(), "version": VERSION,
             "started_at": rfc3339(self.started_at), "zygote_pid": self.zygote.pid, "home": self.home.path,
+            "web": self.web.about(),
         }  # fmt: skip
 
     def _heard(self, session: Session, event: Json) -> None:
@@ -106,6 +111,7 @@ class Daemon:
         """Operators and journal before sessions: what a keeper tells first is written down already."""
         await self.ledger.open()
         await self.operators.open(self.identity["operator"])
+        await self.tokens.open()
         await self.journal.open()
         await self.registry.adopt_all()
         for session in self.registry.sessions.values():
@@ -125,6 +131,7 @@ class Daemon:
         write_json(self.home.running_file, self.about(), durable=False)
         serving = asyncio.create_task(server.serve())
         self.policies.begin()
+        self.web.begin()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopped.set)
@@ -139,6 +146,7 @@ class Daemon:
         await self.stopped.wait()
         await asyncio.sleep(0)  # lets the answer to `down` go out first
         os.unlink(self.home.socket)
+        await self.web.stop()
         server.close()
         serving.cancel()
         warming.cancel()

@@ -31,6 +31,7 @@ Json = dict[str, Any]
 
 _KEEPER_TOLD_S = 5.0  # a program can call before its keeper has told the host who it is
 _KEEPER_PAUSE_S = 0.01
+_OUTSIDE = ("hold-host", "hold-web")  # roles that keep no session: what they started stands in none
 
 
 class Caller:
@@ -141,7 +142,7 @@ class Identities:
                 words = f"the calling process cannot be identified: {e}"
                 raise refused(words, "call from a process that stays") from None
             role = next((one for one in line if self._is_role(one)), None)
-            if role is None or role.pid in (os.getpid(), self._zygote()) or role.comm == "hold-host":
+            if role is None or role.pid in (os.getpid(), self._zygote()) or role.comm in _OUTSIDE:
                 return self._marked(peer)  # what the host itself started is in no session either
             found = self._kept_by(role.pid)
             if found is not None:

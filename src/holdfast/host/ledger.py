@@ -48,6 +48,11 @@ MIGRATIONS: list[str] = [
                        body TEXT NOT NULL) WITHOUT ROWID;
     CREATE INDEX asks_state ON asks (state, changed);
     """,
+    # 4: tokens of agents that come over HTTP. Of a token there is only its hash.
+    """
+    CREATE TABLE tokens (hash TEXT PRIMARY KEY, operator TEXT NOT NULL, by TEXT NOT NULL, at REAL NOT NULL, until REAL,
+                         ended_at REAL) WITHOUT ROWID;
+    """,
 ]  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from .ops.journal import JournalOps
 from .ops.lifetime import Lifetime
 from .ops.looking import Looking
 from .ops.operators import OperatorOps
+from .ops.web import WebOps
 from .ops.work import WorkOps
 from .pending import Pending, Still
 from .server import Peer, Reply
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Operations(Looking, Channels, Lifetime, Asking, Acting, Commands, OperatorOps, JournalOps, WorkOps):
+class Operations(Looking, Channels, Lifetime, Asking, Acting, Commands, OperatorOps, JournalOps, WorkOps, WebOps):
     """Dispatch by name; who asks is identified and what they may is checked here, for every request."""
 
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
         self.registry, self.screens, self.policies = daemon.registry, daemon.screens, daemon.policies
         self.ledger, self.journal, self.operators = daemon.ledger, daemon.journal, daemon.operators
-        self.desk = daemon.desk
+        self.desk, self.tokens = daemon.desk, daemon.tokens
         self.pending = Pending()
         self.policies.observe = self._observe_fully
         self.execs = Execs(self._observe)

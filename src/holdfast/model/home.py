@@ -46,6 +46,20 @@ class Home:
         return os.path.join(self.path, "host.log")
 
     @property
+    def web_file(self) -> str:
+        """Where the HTTP port is to be, as long as there is one."""
+        return os.path.join(self.path, "web.json")
+
+    @property
+    def web_lock(self) -> str:
+        """Held while the web process lives; its text says who that is."""
+        return os.path.join(self.path, "web.lock")
+
+    @property
+    def web_log(self) -> str:
+        return os.path.join(self.path, "web.log")
+
+    @property
     def work_db(self) -> str:
         """Runs, steps and artifacts; written by the host alone."""
         return os.path.join(self.path, "work.db")

@@ -83,6 +83,13 @@ GRANTS_HELD_MAX = 32  # in force for one operator: a channel names them all to i
 GRANT_GLOBS_MAX = 32  # session patterns of one grant: each is matched in every decision
 GRANT_DEPTH_MAX = 8  # links from the host's root grant: person, lead, agent, helper, with room
 
+# The HTTP port
+TOKENS_MAX = 1000  # in force at once: as many as there are operators
+TOKEN_TTL_S = 30 * 86400.0  # of a token without --ttl: long enough for a set-up, short enough to be looked at again
+WEB_REQUESTS_MAX = 256  # connections and requests at once: clients of one person, with streams of their own
+WEB_SESSIONS_MAX = 256  # MCP sessions of the handshake era at once
+WEB_BODY_BYTES_MAX = 4 << 20  # one request: a step's result or a file, not a disk
+
 # Journal
 JOURNAL_TEXT_MAX = 4096  # characters kept of a command or a sent text; an exec's file has the rest
 REFUSAL_WINDOW_S = 10.0  # the same refusal again within this time is counted, not written again
@@ -118,3 +125,22 @@ WINDOW_TOKENS = 32_000  # of a memory window unless asked otherwise: fits every 
 WINDOW_MESSAGES_MAX = 1000  # kept in the cache per run; older ones are read from the store when a budget reaches them
 CACHE_BYTES_MAX = 64 << 20  # of windows in the process; the least used goes first
 SCRATCH_MAX = 1000  # scratch values of a run: they are part of its state
+
+# Tasks
+PHASES_MAX = 100  # of a project: a plan that people read
+TITLE_MAX = 200  # characters of a task's title: a line
+PROSE_MAX = 16 << 10  # characters of a goal, a constraint, a criterion: pages, not books
+LIST_MAX = 200  # constraints, criteria, artifacts, patterns of one contract: each is read by whoever does it
+AFTER_MAX = 1000  # dependencies of one task: a last task that gathers a large phase
+CHECKS_MAX = 64  # verification commands of one contract, and
+CHECKS_BYTES_MAX = 96 << 10  # of them in all: they travel as one argument, and the kernel takes 128 KiB
+CHECK_TIMEOUT_S = 600.0  # one verification command: a test suite; a longer one says so
+CHECK_TIMEOUT_MAX_S = 86400.0  # a night and a day; beyond it nobody waits for the answer
+CHECK_TAIL_BYTES = 4096  # of a verification's output kept with the attempt; the session's log has all of it
+TASKS_LISTED_MAX = 10_000  # in one answer: about 3 MB; a following call goes on from there
+ATTEMPTS_SHOWN_MAX = 100  # of one task in one answer, the latest
+ATTEMPTS_MAX = 3  # before somebody is asked: enough for a flake and a second thought
+STUCK_AFTER = 3  # attempts that fail in the same way: a fourth would, too
+TASK_TIMEOUT_S = 3600.0  # a backend's work at one attempt unless said otherwise
+POLICY_BYTES_MAX = 256 << 10  # one policy: rules that people write
+BACKENDS_MAX = 200  # command lines by name, in one store

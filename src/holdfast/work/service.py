@@ -27,9 +27,11 @@ from ..model.limits import (
 )
 from ..model.work import LOG_KINDS, RUN_STATES, check_effect, check_word
 from ..store.base import Store
-from . import artifacts, leases, notes, runs, stepping, values
+from . import artifacts, leases, notes, runs, stepping, task_runs, tasks, values
 from .calls import CheckpointCalls
 from .job_calls import JobCalls
+from .task_calls import TaskCalls
+from .task_rows import Asked
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -38,7 +40,7 @@ _LISTED_MAX = 1000  # runs or log entries in one answer; a following call goes o
 _TEXT_MAX = 16 << 10  # a reason, an error, evidence: pages, not books
 
 
-class Work(CheckpointCalls, JobCalls):
+class Work(CheckpointCalls, JobCalls, TaskCalls):
     """`await work.call("step_begin", run=…, key=…)`, or the method of the same name."""
 
     def __init__(self, store: Store, by: str = "op_unknown") -> None:
@@ -64,8 +66,8 @@ class Work(CheckpointCalls, JobCalls):
     async def begin_run(
         self, *, params: Json | None = None, items: list[str] | None = None, task: str | None = None,
         run: str | None = None, worker: str | None = None, ttl_s: float = RUN_LEASE_S, again: bool = False,
-        parent: str | None = None, job: str | None = None, why: str | None = None, by: str | None = None,
-        request: str | None = None,
+        parent: str | None = None, job: str | None = None, project: str | None = None, cwd: str | None = None,
+        why: str | None = None, by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         """A new run; or, of a task or by its id, the one that is there, taken over if its lease is free."""
         if params is not None and not isinstance(params, dict):
@@ -84,7 +86,11 @@ class Work(CheckpointCalls, JobCalls):
             job=None if job is None else check_word("a job", job),
             why=_text(why, "the reason"),
         )
-        return await self.store.write(lambda: runs.begin(wanted))
+        key = None if wanted.task is None else await self._managed(wanted.task, project, cwd)
+        if key is None or wanted.run is not None:
+            return await self.store.write(lambda: runs.begin(wanted))
+        asked = self._asked(by, wanted.request, why)
+        return await self.store.write(lambda: tasks.start(key, wanted, None, False, asked))
 
     async def lease_renew(self, *, run: str, epoch: int, ttl_s: float = RUN_LEASE_S, by: str | None = None) -> Json:
         ttl = leases.check_ttl(ttl_s)
@@ -102,7 +108,9 @@ class Work(CheckpointCalls, JobCalls):
             raise invalid(f"a run ends as one of {', '.join(RUN_STATES[1:])}", f"not {str(state)[:40]!r}")
         text, asked, run = values.encode(outcome, "the run's outcome"), request or ids.new("req_"), await self._run(run)
         reason = _text(why, "the reason")
-        return await self.store.write(lambda: runs.end(run, epoch, state, text, by or self.by, asked, reason))
+        return await self.store.write(
+            lambda: task_runs.end_run(run, epoch, state, text, Asked(by or self.by, asked, reason))
+        )
 
     async def run_status(self, *, run: str, by: str | None = None) -> Json:
         """Where it stands: which items are done, in doubt, pending; who holds it; what is to be settled."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...model.errors import HoldfastError
 from ...model.findings import Finding, warn
 from ..sync import Host
-from . import daemon, leftovers, machine, place, service, trust
+from . import daemon, leftovers, machine, place, service, trust, web
 
 
 def examine(host: Host, *, deep: bool, now: float) -> list[Finding]:
@@ -19,7 +19,7 @@ def examine(host: Host, *, deep: bool, now: float) -> list[Finding]:
     else:
         findings += leftovers.without_host(home, deep=deep)
     findings += trust.findings(home) + leftovers.findings(home)
-    return findings + service.findings(home, answer.about)
+    return findings + web.findings(home) + service.findings(home, answer.about)
 
 
 def _asked(host: Host, *, deep: bool) -> list[Finding]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..identity import Caller
     from ..journal import Journal
     from ..ledger import Ledger
+    from ..tokens import Tokens
 
 Json = dict[str, Any]
 
@@ -43,6 +44,7 @@ class Base:
     journal: Journal
     desk: Desk
     operators: Operators
+    tokens: Tokens
     pending: Pending
 
     async def _observe(self, session: Session, quick: bool) -> tuple[Json, Activity]:

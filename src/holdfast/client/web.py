@@ -1,0 +1,54 @@
+"""The web process seen from outside: does it live, where does it listen, and its end where no daemon is there for it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+
+from ..model.home import Home
+from ..system import kernel
+from ..system.files import read_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+_GONE_S = 10.0  # it lets go of its streams within a second
+
+
+def wanted(home: Home) -> Json | None:
+    """Where the home wants HTTP to be served."""
+    return read_json(home.web_file)
+
+
+def running(home: Home) -> Json | None:
+    """The process that serves it: the lock says that it lives, its text who it is."""
+    held = read_json(home.web_lock) if kernel.lock_held(home.web_lock) else None
+    if held is None or "pid" not in held or kernel.start_time(int(held["pid"])) != held.get("started"):
+        return None
+    return held
+
+
+def end(home: Home) -> int | None:
+    """End the one that a daemon left behind when it was killed; its pid, or None where there is none."""
+    held = running(home)
+    if held is None:
+        return None
+    pid = int(held["pid"])
+    try:
+        gone = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+    try:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            signal.pidfd_send_signal(gone, number)
+            if select.select([gone], [], [], _GONE_S)[0]:
+                break
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(gone)
+    return pid

@@ -1,0 +1,14 @@
+"""Entry of the web process: `python …/console/__main__.py HOME HOST PORT READY_FD`; the host's daemon starts it."""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    here = os.path.dirname(os.path.abspath(__file__))
+    root = os.path.dirname(os.path.dirname(here))
+    sys.path[:] = [root, *(p for p in sys.path if p not in ("", here))]
+
+    from holdfast.console.server import main
+    from holdfast.model.home import Home
+
+    sys.exit(main(Home(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))

@@ -1,0 +1,159 @@
+"""The tools as an agent sees them. Every word here is read by every agent in every conversation: it has to earn that.
+
+Kept by hand instead of being derived from signatures: a derived schema of the same tools is three times as large.
+`TOKENS_MAX` is held by a test, which counts `CHARS_PER_TOKEN` characters of the compact JSON as one token.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+
+TOKENS_MAX = 1500
+CHARS_PER_TOKEN = 3.5  # of JSON schema with English in it; tokenizers give 3.8 to 4.5, so this counts too many
+
+_S: Json = {"type": "string"}
+_I: Json = {"type": "integer"}
+_N: Json = {"type": "number"}
+_B: Json = {"type": "boolean"}
+_O: Json = {"type": "object"}
+_L: Json = {"type": "array", "items": {"type": "string"}}
+_ANY: Json = {}
+_EFFECT: Json = {"enum": ["none", "idempotent", "verifiable", "unsafe"]}
+
+
+def _said(kind: Json, text: str) -> Json:
+    return {**kind, "description": text}
+
+
+def _tool(text: str, required: str = "", /, *, acts: bool = False, **properties: Json) -> Json:
+    properties |= {"why": _S} if acts else {}
+    schema: Json = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required.split()
+    return {"description": text, "inputSchema": schema, "acts": acts}
+
+
+TOOLS: dict[str, Json] = {
+    "status": _tool(
+        "What really runs, seen now: sessions, activity, ports, exit codes, who holds the controls. "
+        "Of one session its processes and recent acts too.",
+        session=_S,
+    ),
+    "run": _tool(
+        "Start a program (shell source) as a session that outlives you; without command a shell for exec.",
+        acts=True, command=_S, name=_S, cwd=_S,
+    ),
+    "exec": _tool(
+        "Run a command in a session's shell: exact exit code and output. Not over in time: wait for=done=EXEC_ID. "
+        "step=RUN:KEY makes it a durable step, done once.",
+        "session command", acts=True, session=_S, command=_S, wait_s=_N, max_tokens=_I, step=_S, effect=_EFFECT,
+    ),
+    "read": _tool(
+        "Output, consuming nothing: its end, or from an offset on; as rendered screen; a command's result.",
+        "session", session=_S, exec_id=_S, max_tokens=_I, screen=_B, **{"from": _I},
+    ),
+    "wait": _tool(
+        "Wait for an event; on timeout call again with from=offset.",
+        "for",
+        session=_S, wait_s=_N,
+        **{"for": _said(_S, "exit, done=EXEC_ID, input, quiet=S, port=N, text=RE2, answer=ASK"), "from": _I},
+    ),
+    "send": _tool(
+        "Type into a session. No passwords: people enter those.",
+        "session", acts=True, session=_S, text=_S, enter=_B, keys=_said(_L, "Tab, Up, C-c"),
+    ),
+    "kill": _tool(
+        "End a session's process tree, or signal it.",
+        "session", acts=True, session=_S, signal=_S,
+    ),
+    "ports": _tool("Listening ports, whose they are.", port=_I),
+    "ask": _tool(
+        "Ask a person; if still open: wait for=answer=ASK.",
+        "text", text=_S, options=_L, session=_S, wait_s=_N,
+    ),
+    "resume": _tool(
+        "Begin here: where the work stands, checked against what runs.",
+        task=_S, project=_S, max_tokens=_I,
+    ),
+    "task": _tool(
+        "start gives a run for steps and notes; done runs the verification.",
+        "do",
+        acts=True,
+        do={"enum": ["ls", "show", "add", "start", "next", "done", "fail", "block", "unblock", "retry", "cancel"]},
+        task=_S, project=_S, more=_said(_O, "add: title, contract, after, phase; block: question"),
+    ),
+    "step": _tool(
+        "Intent before an effect, outcome after. begin says execute, reuse (done before) or in_doubt: "
+        "find out, then settle.",
+        "run do",
+        acts=True,
+        run=_S, do={"enum": ["begin", "end", "fail", "settle", "ls"]}, key=_S, effect=_EFFECT, args=_ANY, result=_ANY,
+        outcome={"enum": ["done", "not_done", "failed"]}, evidence=_S,
+    ),
+    "checkpoint": _tool(
+        "Save (with state) or show where a run stands.",
+        "run",
+        run=_S, label=_S,
+        state=_said(_O, "goal, constraints, plan, current_step, context, open_paths, resume_point"),
+    ),
+    "note": _tool(
+        "A thought for whoever goes on.",
+        "run text", run=_S, text=_S, kind={"enum": ["decision", "learned", "rejected", "question"]},
+    ),
+    "artifact": _tool(
+        "Keep (content or path), read or list a run's files.",
+        "run", run=_S, name=_S, content=_S, path=_S,
+    ),
+    "claim": _tool(
+        "State a fact for later, or check which still hold.",
+        "do", do={"enum": ["add", "check"]}, task=_S, run=_S, session=_S, port=_I, file=_S, pid=_I, command=_S,
+    ),
+}  # fmt: skip
+
+
+def listed() -> list[Json]:
+    """As `tools/list` gives them."""
+    return [
+        {
+            "name": name, "description": tool["description"], "inputSchema": tool["inputSchema"],
+            **({} if tool["acts"] else {"annotations": {"readOnlyHint": True}} if name in _LOOKING else {}),
+        }
+        for name, tool in TOOLS.items()
+    ]  # fmt: skip
+
+
+_LOOKING = frozenset({"status", "read", "wait", "ports", "resume"})
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list,
+}  # fmt: skip
+
+
+def fault(name: str, args: Json) -> tuple[str, str] | None:
+    """What is wrong with a call's arguments (message, hint), or None."""
+    schema = TOOLS[name]["inputSchema"]
+    known = schema["properties"]
+    unknown = sorted(set(args) - set(known))
+    if unknown:
+        return f"{name} has no argument {unknown[0][:60]!r}", f"it takes {', '.join(known)}"
+    missing = [key for key in schema.get("required", ()) if args.get(key) is None]
+    if missing:
+        return f"{name} needs {', '.join(missing)}", f"it takes {', '.join(known)}"
+    for key, value in args.items():
+        if value is not None and (wrong := _wrong(known[key], value)):
+            return f"{key} of {name} is {wrong}", "see the tool's schema"
+    return None
+
+
+def _wrong(schema: Json, value: Any) -> str | None:
+    if "enum" in schema:
+        return None if value in schema["enum"] else f"one of {', '.join(schema['enum'])}, not {str(value)[:40]!r}"
+    wanted = schema.get("type")
+    if wanted is None:
+        return None
+    if not isinstance(value, _TYPES[wanted]) or (isinstance(value, bool) and wanted != "boolean"):
+        return f"of type {wanted}, not {type(value).__name__}"
+    if wanted == "array" and not all(isinstance(item, str) for item in value):
+        return "a list of strings"
+    return None

@@ -1,0 +1,61 @@
+"""Where the HTTP port listens, and by which names it may be called. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from .errors import HoldfastError
+
+LOOPBACK = "127.0.0.1"
+TOKEN_PREFIX = "hft_"
+
+
+def parse(text: str) -> tuple[str, int]:
+    """`[HOST:]PORT`; without a host it is this machine alone. Port 0: one that is free, and it stays that one."""
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]").lower() or LOOPBACK
+    if not port.isdigit() or int(port) > 65535:
+        raise HoldfastError("usage", f"{text[:60]!r} is no [HOST:]PORT", "--web 8787, or --web 192.168.1.5:8787")
+    if host == "localhost":
+        host = LOOPBACK
+    if host in ("0.0.0.0", "::", "*"):
+        # Requests are checked against the exact names that this port has; "every address" has none.
+        raise HoldfastError("usage", f"{host} is every address of this machine", "name the one that clients use")
+    if not all(c.isascii() and (c.isalnum() or c in ".-:") for c in host):
+        raise HoldfastError("usage", f"{host[:60]!r} is no host", "an address of this machine, or its name")
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def authority(host: str, port: int) -> str:
+    """As it stands in a URL."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def names(host: str, port: int) -> frozenset[str]:
+    """Every value of the Host header that means this port."""
+    hosts = {host, "localhost"} if is_loopback(host) else {host}
+    found = {authority(one, port) for one in hosts}
+    if port == 80:  # clients leave the protocol's own port out
+        found |= {f"[{one}]" if ":" in one else one for one in hosts}
+    return frozenset(found)
+
+
+def origins(host: str, port: int) -> frozenset[str]:
+    """Every Origin that is this port's own pages."""
+    return frozenset(f"http://{name}" for name in names(host, port))
+
+
+def bearer(header: str) -> str | None:
+    """The token of an Authorization header; None where there is none that could be ours."""
+    scheme, _, token = header.partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token.startswith(TOKEN_PREFIX) or len(token) > 128 or not token.isascii():
+        return None
+    return token

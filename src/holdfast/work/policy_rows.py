@@ -1,0 +1,81 @@
+"""Policies of projects, in versions, and backends: kept, listed, removed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model import policies
+from ..model.errors import HoldfastError, invalid, not_found
+from ..model.limits import BACKENDS_MAX
+from ..model.times import rfc3339
+from ..store import queries
+from ..store.base import Query, Transaction
+from . import task_rows, values
+from .task_rows import Asked
+from .tasks import known_backends
+
+Json = dict[str, Any]
+
+
+def set_policy(project: str, body: Json, asked: Asked) -> Transaction[Json]:
+    """The next version. Attempts that have begun keep theirs."""
+    at = yield from task_rows.locked(project)
+    before = yield Query("SELECT version FROM policy WHERE request = ?", (asked.request,))
+    if not before:
+        yield from known_backends([*body["backends"], *(b for rule in body["routing"] for b in rule["backends"])])
+        yield Query(
+            "INSERT INTO policy (project, version, at, by_whom, why, request, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (project, at.policy + 1, at.now, asked.by, asked.why, asked.request, values.encode(body, "the policy")),
+        )
+        yield Query("UPDATE project SET policy = policy + 1 WHERE name = ?", (project,))
+    return (yield from show_policy(project, before[0][0] if before else at.policy + 1))
+
+
+def show_policy(project: str, version: int | None) -> Transaction[Json]:
+    at = yield from task_rows.project(project)
+    body = yield from task_rows.policy(project, at.policy if version is None else version)
+    rows = yield Query(
+        "SELECT version, at, by_whom, why FROM policy WHERE project = ? ORDER BY version DESC LIMIT 100", (project,)
+    )
+    versions = [{"version": v, "at": rfc3339(t / 1e6), "by": b, "why": w} for v, t, b, w in rows]
+    return {"project": project, "version": at.policy if version is None else version, "current": at.policy,
+            "policy": body, "versions": versions}  # fmt: skip
+
+
+def add_backend(name: str, body: Json, asked: Asked) -> Transaction[Json]:
+    """A command line by name; one of one's own under a known name takes its place."""
+    now = yield from queries.now()
+    count = (yield Query("SELECT COUNT(*) FROM backend"))[0][0]
+    if count >= BACKENDS_MAX:
+        raise invalid(f"there are {BACKENDS_MAX} backends already", "remove one first: hold backend rm NAME")
+    yield Query(
+        "INSERT INTO backend (name, at, by_whom, why, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (name)"
+        " DO UPDATE SET at = excluded.at, by_whom = excluded.by_whom, why = excluded.why, body = excluded.body",
+        (name, now, asked.by, asked.why, values.encode(body, "the backend")),
+    )
+    return {"name": name, "builtin": False, **body, "at": rfc3339(now / 1e6), "by": asked.by}
+
+
+def backends() -> Transaction[list[Json]]:
+    """Those described here, and the ones that need no description."""
+    rows = yield Query("SELECT name, at, by_whom, body FROM backend ORDER BY name")
+    made = {
+        str(name): {"name": name, "builtin": False, **values.decode(body), "at": rfc3339(at / 1e6), "by": by}
+        for name, at, by, body in rows
+    }
+    for name in policies.BUILTIN:
+        plain = {"name": name, "builtin": True, "template": None, "env": {}, "timeout_s": None, "at": None, "by": None}
+        made.setdefault(name, plain)
+    return [made[name] for name in sorted(made)]
+
+
+def remove_backend(name: str) -> Transaction[Json]:
+    used = yield Query(
+        "SELECT key FROM task WHERE backend = ? AND status NOT IN ('done', 'cancelled') LIMIT 1", (name,)
+    )
+    if used and name not in policies.BUILTIN:
+        raise HoldfastError("conflict", f"task {used[0][0]} is for backend {name}", "hold task edit it first")
+    gone = yield Query("DELETE FROM backend WHERE name = ? RETURNING name", (name,))
+    if not gone:
+        raise not_found(f"there is no backend {name[:64]!r} to remove", "hold backend ls")
+    return {"name": name, "removed": True}

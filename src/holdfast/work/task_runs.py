@@ -1,0 +1,62 @@
+"""What the runs and attempts of a task say of it: a run that ends by itself, and what is known of an attempt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model import policies
+from ..model.errors import HoldfastError
+from ..store import queries
+from ..store.base import Query, Transaction
+from . import leases, runs, steps, task_rows, values
+from .task_changes import failed
+from .task_rows import Asked
+from .tasks import turn
+
+Json = dict[str, Any]
+
+
+def end_run(run: str, epoch: int | None, state: str, outcome: str, asked: Asked) -> Transaction[Json]:
+    """`run_end` of any run. One that failed is its task's failed attempt; one that was cancelled pauses its task."""
+    kept = yield from queries.run(run)
+    of = None if kept.task is None else (yield Query("SELECT 1 FROM task WHERE key = ?", (kept.task,)))
+    if not of or kept.task is None or state == "done":
+        return (yield from runs.end(run, epoch, state, outcome, asked.by, asked.request, asked.why))
+    at = yield from turn(kept.task, asked)
+    ended = yield from runs.end(run, epoch, state, outcome, asked.by, asked.request, asked.why)
+    if at.again or at.task.run != run or at.task.status not in ("active", "paused") or not at.open:
+        return ended
+    if state == "failed":
+        made = policies.check_classification(None, detail=asked.why or "", earlier=at.task.attempts - at.task.spent - 1)
+        yield Query(
+            "UPDATE attempt SET classification = COALESCE(classification, ?) WHERE id = ?",
+            (values.encode(made, "the classification"), at.task.attempt),
+        )
+        yield from failed(at, made, asked)
+    elif at.task.status == "active":
+        yield from task_rows.write(kept.task, at.now, status="paused", taken_by=None)
+        yield from task_rows.note(kept.task, "pause", "paused", asked, at.now, run=run)
+    return ended
+
+
+def note_attempt(
+    run: str, epoch: int | None, changes: Any, backend: str | None, classification: Json | None
+) -> Transaction[Json]:
+    """What is known of an attempt besides its end: which files it changed, who did it, what went wrong."""
+    held = yield from queries.held(run)
+    if epoch is not None and held.ended_at is None:
+        leases.check(held, epoch)
+    elif epoch is None and steps.alive(held) and not steps.by_hand(held.worker):
+        raise HoldfastError("busy", f"the run is held by {held.worker}", "only it may say so while its lease lasts")
+    made = None if classification is None else policies.check_classification(classification, earlier=held.n - 1)
+    yield Query(
+        "UPDATE attempt SET changes = COALESCE(?, changes), backend = COALESCE(?, backend),"
+        " classification = COALESCE(?, classification) WHERE id = ?",
+        (
+            None if changes is None else values.encode(changes, "the changes"), backend,
+            None if made is None else values.encode(made, "the classification"), held.attempt,
+        ),
+    )  # fmt: skip
+    if backend is not None:
+        yield Query("UPDATE task SET backend = ? WHERE attempt = ?", (backend, held.attempt))
+    return {"run": run, "attempt": held.attempt, "n": held.n}
