@@ -53,6 +53,7 @@ class Pong(msgspec.Struct, frozen=True, tag_field="kind", tag="pong"):
     pass
 
 
+MESSAGES = (Input, Resize, Take, Release, Seen, Ack, Ping, Pong)
 Message = Input | Resize | Take | Release | Seen | Ack | Ping | Pong
 _decoder = msgspec.json.Decoder(Message)
 

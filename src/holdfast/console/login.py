@@ -78,12 +78,13 @@ class Doors:
         return response
 
     def routes(self) -> list[Route]:
-        return [Route("POST", "/api/logout", "This browser is out; its sockets close.", None, self.logout)]
+        return [Route(LOGOUT.method, LOGOUT.path, LOGOUT.summary, None, self.logout)]
 
 
-async def _never(call: Call[Nothing, Login]) -> Any:
-    raise AssertionError("served apart: nobody is known there yet")
+async def _apart(call: Call[Nothing, Any]) -> Any:
+    raise AssertionError("served by Doors, which knows the callers")
 
 
-LOGIN = Route("POST", "/api/login", "A browser comes in by a link that works once.", None, _never, body=Login)
+LOGIN = Route("POST", "/api/login", "A browser comes in by a link that works once.", None, _apart, body=Login)
+LOGOUT = Route("POST", "/api/logout", "This browser is out; its sockets close.", None, _apart)
 ROUTES = [Route("GET", "/api/me", "Who asks, where, and what they may do.", Me, me)]
