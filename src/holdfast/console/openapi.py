@@ -78,7 +78,7 @@ def document() -> Json:
 
 def _anything(kind: type) -> Json:
     if kind is object:
-        return {}
+        return {"description": "anything"}
     raise NotImplementedError
 
 
