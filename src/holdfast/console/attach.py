@@ -28,7 +28,9 @@ _TAKE, _RELEASE, _SEEN = 1, 2, 3  # ids of what this client asks of the keeper
 class Wanted:
     """What a browser asked for when it came."""
 
-    def __init__(self, session: str, at: int | None, client: str, read_only: bool, size: tuple[int, int] | None) -> None:
+    def __init__(
+        self, session: str, at: int | None, client: str, read_only: bool, size: tuple[int, int] | None
+    ) -> None:
         self.session, self.at, self.client, self.read_only, self.size = session, at, client, read_only, size
 
 
