@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
+from holdfast.model.limits import VIEW_UNACKED_BYTES
 from tests.support.console import Browser
-from tests.support.home import HomeForTests, alive
-from tests.support.web import serve
+from tests.support.home import HomeForTests, alive, read_all, until, until_async
+from tests.support.operators import acting_as, enrol
+from tests.support.web import serve, web_pid
 
 
 @pytest.fixture
@@ -61,3 +65,217 @@ async def test_a_terminal_is_restored_and_goes_on_live(hold: HomeForTests, brows
         await socket.type(b"exit 7\r")
         assert (await socket.text("exit"))["exit"]["code"] == 7
         assert await socket.closed() == 1000
+
+
+async def test_a_view_goes_on_at_its_byte_after_any_drop(hold: HomeForTests, browser: Browser) -> None:
+    session = hold.run("bash", "--norc", name="shell")
+    path = "/api/sessions/shell/attach?client=tab"
+    async with browser.socket(path) as socket:
+        await socket.type(b"for i in {1..2000}; do echo line-$i; done\r")
+        await socket.until(lambda: b"line-700" in socket.output)
+        at, before = socket.offset, socket.output
+        start = at - len(before)
+    async with browser.socket(f"{path}&from={at}") as socket:
+        await socket.until(lambda: b"line-2000\r\n" in socket.output)
+        assert socket.restored is None, "it went on, nothing was drawn anew"
+        seen = before + socket.output
+        assert seen == read_all(session)[start : start + len(seen)], "no byte lost, none twice"
+
+
+async def test_input_that_is_sent_again_is_typed_once(hold: HomeForTests, browser: Browser) -> None:
+    session = hold.run("cat", name="kitten")
+    path = "/api/sessions/kitten/attach?client=tab"
+    async with browser.socket(path) as socket:
+        await socket.type(b"once\r", seq=1)
+        await socket.text("typed", seq=1)
+    async with browser.socket(path) as socket:
+        await socket.type(b"once\r", seq=1)
+        await socket.text("typed", seq=1)
+        await socket.type(b"end\r", seq=2)
+        await socket.sees(b"end\r\nend\r\n")
+    async with browser.socket("/api/sessions/kitten/attach?client=other") as socket:
+        await socket.type(b"again\r", seq=1)
+        await socket.sees(b"again\r\nagain\r\n")
+    assert read_all(session) == b"once\r\nonce\r\nend\r\nend\r\nagain\r\nagain\r\n"
+
+
+async def test_a_view_goes_on_while_the_host_is_dead(hold: HomeForTests, browser: Browser) -> None:
+    hold.run("cat", name="kitten")
+    async with browser.socket("/api/sessions/kitten/attach?client=tab") as socket:
+        await socket.text("controls")
+        web = web_pid(hold)
+        hold.kill_daemon()
+        await socket.type(b"nobody home\r")
+        await socket.sees(b"nobody home\r\nnobody home\r\n")
+    assert web is not None
+    assert alive(web)
+    assert [s["name"] for s in browser.get("/api/sessions")] == ["kitten"], "and what comes next brings it back"
+
+
+async def test_a_view_goes_on_after_the_web_process_died(hold: HomeForTests, browser: Browser) -> None:
+    session = hold.run("cat", name="kitten")
+    path = "/api/sessions/kitten/attach?client=tab"
+    async with browser.socket(path) as socket:
+        await socket.type(b"before\r", seq=1)
+        await socket.sees(b"before\r\nbefore\r\n")
+        at = socket.offset
+        web = web_pid(hold)
+        assert web is not None
+        os.kill(web, signal.SIGKILL)
+        await socket.closed()
+    session.send("meanwhile\r")
+    await until_async(lambda: web_pid(hold) not in (None, web), 60)
+    async with browser.socket(f"{path}&from={at}") as socket:
+        await socket.type(b"before\r", seq=1)
+        await socket.type(b"after\r", seq=2)
+        await socket.sees(b"after\r\nafter\r\n")
+        assert socket.output == b"meanwhile\r\nmeanwhile\r\nafter\r\nafter\r\n"
+
+
+async def test_a_browser_that_shows_nothing_slows_nobody_and_is_skipped_ahead(
+    hold: HomeForTests, browser: Browser
+) -> None:
+    session = hold.run("bash", "--norc", name="flood")
+    async with browser.socket("/api/sessions/flood/attach?client=slow") as slow:
+        await slow.text("controls")
+        slow.acks = False
+        await slow.type(b"yes 'a line of the flood' | head -c 20000000; echo the-$((40+2))-end\r")
+        session.wait(text="the-42-end", start=0, timeout=90)
+        got = 0
+
+        def enough() -> bool:
+            nonlocal got
+            got = max(got, len(slow.output))
+            return got >= VIEW_UNACKED_BYTES
+
+        await slow.until(enough)
+        assert got < 3 * VIEW_UNACKED_BYTES, "what is on its way is bounded"
+        slow.acks = True
+        await slow.say("ack", offset=slow.offset)
+        await slow.until(lambda: slow.restored is not None and b"the-42-end" in slow.restored + slow.output)
+        await slow.type(b"echo and-$((1+1))-on\r")
+        await slow.sees(b"and-2-on")
+    text = str(hold.host.session("flood").screen().text)
+    assert "and-2-on" in text
+
+
+async def test_the_controls_move_between_people_and_agents_and_everybody_is_told(
+    hold: HomeForTests, browser: Browser
+) -> None:
+    hold.run("cat", name="kitten")
+    enrol(hold, "claude", verbs=["view", "type", "request_control"], sessions=["*"])
+    agent = acting_as(hold, "claude")
+    agent.call("take", session="kitten")
+    async with browser.socket("/api/sessions/kitten/attach?client=tab&cols=100&rows=30") as socket:
+        held = await socket.text("controls")
+        assert (held["name"], held["holder_kind"], held["mine"]) == ("claude", "agent", False)
+        await socket.type(b"not mine\r")
+        assert (await socket.text("refused", seq=1))["error"]["code"] == "conflict"
+        await socket.say("resize", cols=50, rows=20)
+        await socket.say("take", why="my turn")
+        assert (await socket.text("controls", mine=True))["epoch"] > held["epoch"]
+        assert await socket.text("size") == {"kind": "size", "cols": 50, "rows": 20}
+        await socket.type(b"mine\r", seq=2)
+        await socket.sees(b"mine\r\nmine\r\n")
+        assert b"not mine" not in socket.output
+        browser.post("/api/sessions/kitten/hand", to="claude", note="your turn")
+        assert (await socket.text("controls", mine=False))["name"] == "claude"
+        agent.call("hand", session="kitten", to=browser.get("/api/me")["operator"]["id"], note="done")
+        handed = await socket.text("handed")
+        assert (handed["by"]["name"], handed["note"]) == ("claude", "done")
+        await socket.say("release")
+        assert (await socket.text("controls", holder=None))["mine"] is False
+    agent.close()
+
+
+async def test_only_who_acts_from_a_window_sizes_the_terminal(hold: HomeForTests, browser: Browser) -> None:
+    session = hold.run("cat", name="kitten", size=(80, 24))
+    path = "/api/sessions/kitten/attach"
+    async with browser.socket(f"{path}?client=a&cols=120&rows=40") as acts, browser.socket(f"{path}?client=b") as looks:
+        await acts.text("controls")
+        await looks.text("controls")
+        await looks.say("resize", cols=30, rows=10)
+        await acts.type(b"hello\r")
+        await acts.text("size", cols=120, rows=40)
+        await looks.text("size", cols=120, rows=40)
+        await looks.say("resize", cols=31, rows=11)
+        await acts.say("resize", cols=90, rows=25)
+        await looks.text("size", cols=90, rows=25)
+    pty = session.status().pty
+    assert pty is not None
+    assert (pty.cols, pty.rows) == (90, 25)
+
+
+async def test_what_a_program_asks_of_its_terminal_is_not_asked_of_the_browser(
+    hold: HomeForTests, browser: Browser
+) -> None:
+    questions = r"\033[c\033[6n\033]52;c;aGVsbG8=\007\033]10;?\007\033[>q\005"
+    session = hold.run("bash", "--norc", "-c", f"read -r x; printf 'a{questions}b\\033[31mred\\n'; exec cat", name="asks")
+    async with browser.socket("/api/sessions/asks/attach?client=tab") as socket:
+        await socket.type(b"go\r")
+        await socket.sees(b"red")
+        assert b"ab\x1b[31mred" in socket.output
+        await socket.until(lambda: socket.offset == session.status().output.end)
+
+
+async def test_an_unfinished_escape_sequence_is_neither_shown_twice_nor_lost(
+    hold: HomeForTests, browser: Browser
+) -> None:
+    session = hold.run("bash", "--norc", "-c", r"printf 'one\033[3'; read -r x; printf '1mtwo\n'; exec cat", name="half")
+    session.wait(text="one", start=0, timeout=60)
+    path = "/api/sessions/half/attach?client=tab"
+    async with browser.socket(path + "&from=0") as socket:
+        await socket.until(lambda: socket.output == b"one")
+        at = socket.offset
+    async with browser.socket(f"{path}&from={at}") as socket:
+        await socket.type(b"go\r")
+        await socket.sees(b"two")
+        assert socket.output.startswith(b"\x1b[3")
+        assert b"1mtwo" in socket.output
+
+
+async def test_an_ended_session_shows_its_last_screen(hold: HomeForTests, browser: Browser) -> None:
+    session = hold.run("bash", "-c", "echo the last words; exit 3", name="over")
+    session.wait(exit=True, timeout=60)
+    until(lambda: session.status().state == "exited", 60)
+    async with browser.socket("/api/sessions/over/attach") as socket:
+        await socket.sees(b"the last words")
+        assert (await socket.text("exit"))["exit"]["code"] == 3
+        assert await socket.closed() == 1000
+
+
+async def test_a_program_on_pipes_shows_the_end_of_what_it_said(hold: HomeForTests, browser: Browser) -> None:
+    session = hold.run("bash", "-c", "echo out; echo err >&2; exec cat", name="piped", pipes=True)
+    session.wait(text="err", start=0, timeout=60)
+    async with browser.socket("/api/sessions/piped/attach?client=tab") as socket:
+        assert (await socket.text("attached"))["session_kind"] == "pipes"
+        await socket.sees(b"err\n")
+        assert b"out\n" in socket.output
+        await socket.type(b"typed\n")
+        await socket.sees(b"typed\n")
+
+
+async def test_everything_that_goes_on_is_told_live(hold: HomeForTests, browser: Browser) -> None:
+    async with browser.socket("/api/live") as live:
+        assert (await live.text("sessions"))["sessions"] == []
+        session = hold.run("bash", "--norc", "-c", "read -p 'Name? ' n; echo hello $n; exec cat", name="asks")
+        told = await live.text("sessions")
+        assert [s["name"] for s in told["sessions"]] == ["asks"]
+
+        def asking() -> bool:
+            return any(i["session"] == session.id for t in live.texts if t["kind"] == "inbox" for i in t["items"])
+
+        await live.until(asking)
+        item = next(i for t in live.texts if t["kind"] == "inbox" for i in t["items"] if i["session"] == session.id)
+        assert item["text"].startswith("Name?")
+        browser.post(f"/api/inbox/{item['id']}/answer", text="you")
+        session.wait(text="hello you", start=0, timeout=60)
+
+        def said() -> bool:
+            return any(s["last_line"] == "hello you" for t in live.texts if t["kind"] == "sessions" for s in t["sessions"])
+
+        await live.until(said)
+        hold.kill_daemon()
+        session.stop(0)
+        assert (await live.text("gone"))["id"] == session.id, "also past a daemon that died"
+        await live.text("ping")
