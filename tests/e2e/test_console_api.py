@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import re
+import shlex
 import signal
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
+import msgspec
 import pytest
 
+from holdfast.console import attached, openapi
 from holdfast.model.limits import VIEW_UNACKED_BYTES
 from tests.support.console import Browser
-from tests.support.home import HomeForTests, alive, read_all, until, until_async
+from tests.support.home import HOLD, HomeForTests, alive, read_all, until, until_async
 from tests.support.operators import acting_as, enrol
 from tests.support.web import serve, web_pid
 
@@ -279,3 +287,155 @@ async def test_everything_that_goes_on_is_told_live(hold: HomeForTests, browser:
         session.stop(0)
         assert (await live.text("gone"))["id"] == session.id, "also past a daemon that died"
         await live.text("ping")
+
+
+# -- looking back, and work
+
+
+def test_a_recording_has_all_bytes_with_times_and_marks_for_who_did_what(hold: HomeForTests, browser: Browser) -> None:
+    session = hold.run("bash", "--norc", name="shell")
+    assert session.exec("echo good").exit_code == 0
+    assert session.exec("false").exit_code == 1
+    run = hold.host.work.run(task="by-hand")
+    run.exec("step", session, "echo from-a-step")
+    run.checkpoint(goal="a mark")
+    run.finish()
+    page = browser.get("/api/sessions/shell/recording")
+    said = [e for e in page["events"] if e["kind"] == "output"]
+    data = b"".join(base64.b64decode(e["data"]) for e in said)
+    assert data == read_all(session)[: len(data)]
+    assert b"good" in data
+    assert [e["offset"] for e in said] == [sum(len(base64.b64decode(x["data"])) for x in said[:n]) for n in range(len(said))]
+    assert page["events"][0]["kind"] == "size"
+    marks = browser.get("/api/sessions/shell/marks")
+    commands = {m["text"].partition("“")[2].partition("”")[0]: m["exit_code"] for m in marks if m["kind"] == "command"}
+    assert (commands["echo good"], commands["false"]) == (0, 1)
+    kept = [m for m in marks if m["kind"] == "checkpoint"]
+    assert kept
+    assert kept[-1]["run"] == run.id
+    assert all(0 <= m["offset"] <= page["end"] for m in marks if m["offset"] is not None)
+
+
+def test_three_lines_tell_what_happened_meanwhile(hold: HomeForTests, browser: Browser) -> None:
+    session = hold.run("bash", "--norc", name="shell")
+    session.exec("echo meanwhile")
+    hold.host.work.tasks.init("demo", ["plan"], root=str(hold.path))
+    hold.host.work.tasks.add("Think", id="1", project="demo")
+    found = browser.get("/api/away", since="1h")["items"]
+    shell = next(i for i in found if i["id"] == session.id)
+    assert len(shell["lines"]) == 3
+    assert "ran 1 command" in shell["lines"][0]
+    assert "prompt" in shell["lines"][1]
+    assert shell["lines"][2].startswith("said ")
+    assert shell["offset"] == 0
+    assert next(i for i in found if i["kind"] == "task")["name"] == "Think"
+    assert browser.get("/api/away", since="2999-01-01T00:00:00Z")["items"] == []
+
+
+def _works(hold: HomeForTests) -> dict[str, str]:
+    """A project with something of everything; what to put into the paths."""
+    work = hold.host.work
+    work.tasks.init("demo", ["plan", "build"], root=str(hold.path))
+    work.tasks.add("Write", id="1", project="demo", contract={"goal": "a file", "verification": ["true"]})
+    work.tasks.add("Ship", id="2", project="demo", after=["1"])
+    work.tasks.start("demo/1")
+    run = work.run(task="demo/1")
+    run.note("because", kind="decision")
+    run.checkpoint(goal="a", current_step=1)
+    run.checkpoint(goal="b", current_step=2)
+    run.put("notes/out.txt", b"kept")
+    run._call("step_begin", key="mail/1", effect="unsafe", args=[], action="send")
+    run.close()
+    work.run(task="demo/1").close()  # whoever takes over finds the step begun, and nobody knows how it ended
+    work.tasks.start("demo/1", take=True)
+    return {"project": "demo", "task": "1", "run": run.id, "session": "shell", "name": "notes/out.txt", "seq": "1"}
+
+
+def test_every_answer_is_what_the_document_says(hold: HomeForTests, browser: Browser) -> None:
+    hold.run("bash", "--norc", name="shell").exec("echo hi")
+    words = _works(hold)
+    hold.host.ask("Which one?", options=["a", "b"])
+    queries = {"/api/tasks": {"project": "demo"}, "/api/away": {"since": "1h"}, "/api/resume": {"task": "demo/1"},
+               "/api/runs/{run}/checkpoints/diff": {"a": 1, "b": 2}}  # fmt: skip
+    for route in openapi.TABLE:
+        if route.method != "GET":
+            continue
+        path = re.sub(r"\{(\w+):?\w*\}", lambda m: words[m[1]], route.path)
+        done = browser.http.get(path, params=queries.get(route.path))
+        assert done.status_code == 200, (path, done.text)
+        if route.answer is bytes:
+            assert done.content == b"kept"
+        else:
+            msgspec.json.decode(done.content, type=route.answer)
+
+
+def test_a_task_is_worked_on_from_the_page(hold: HomeForTests, browser: Browser) -> None:
+    words = _works(hold)
+    shown = browser.get("/api/tasks/demo/1")
+    assert shown["status"] == "active"
+    assert [d["key"] for d in shown["in_doubt"]] == ["mail/1"]
+    assert browser.get(f"/api/runs/{words['run']}")["steps"]["in_doubt"] == 1
+    done = browser.post(f"/api/runs/{words['run']}/steps/mail/1/settle", outcome="not_done", evidence="no mail came")
+    assert done["key"] == "mail/1"
+    assert browser.post("/api/tasks/demo/1/block", question="which server?", why="unclear")["question"] == "which server?"
+    assert browser.post("/api/tasks/demo/1/unblock", why="the small one")["status"] != "blocked"
+    browser.post("/api/tasks/demo/1/start")
+    assert browser.post("/api/tasks/demo/1/done")["status"] == "done"
+    assert browser.get("/api/projects/demo")["counts"]["done"] == 1
+    assert browser.post("/api/tasks/demo/2/cancel")["status"] == "cancelled"
+    assert browser.post("/api/tasks/demo/2/explode", status=404)["error"]["code"] == "not_found"
+
+
+def test_operators_are_enrolled_and_revoked_from_the_page(hold: HomeForTests, browser: Browser) -> None:
+    made = browser.post(
+        "/api/operators", status=201, name="helper", kind="agent", verbs=["view"], sessions=["web-*"], ttl="8h"
+    )
+    assert made["grants"][0]["verbs"] == ["view"]
+    assert "helper" in [o["name"] for o in browser.get("/api/operators")]
+    assert browser.post(f"/api/operators/{made['id']}/revoke", why="done")["name"] == "helper"
+    assert "helper" not in [o["name"] for o in browser.get("/api/operators")]
+    assert browser.get("/api/journal/verify")["ok"] is True
+    assert {"enrol", "revoke", "login"} <= {e["kind"] for e in browser.get("/api/timeline")["entries"]}
+
+
+def test_the_document_beside_the_page_is_the_one_that_is_served(hold: HomeForTests, browser: Browser) -> None:
+    kept = json.loads(Path("web/openapi.json").read_text())
+    assert kept == openapi.document(), "run scripts/openapi"
+    assert browser.get("/api/openapi.json") == kept
+    printed = hold("web", "openapi")
+    assert json.loads(printed.out) == kept
+
+
+async def test_the_sockets_say_what_the_document_says(hold: HomeForTests, browser: Browser) -> None:
+    hold.run("bash", "--norc", name="shell")
+    hold.host.ask("Which one?")
+    async with browser.socket("/api/sessions/shell/attach?client=a&cols=90&rows=20") as socket:
+        await socket.type(b"exit\r")
+        assert await socket.closed() == 1000
+    async with browser.socket("/api/live?all=1") as live:
+        await live.until(lambda: {"sessions", "inbox"} <= {t["kind"] for t in live.texts})
+    kinds = set()
+    for text in (*socket.texts, *live.texts):
+        msgspec.convert(text, attached.Said)
+        kinds.add(text["kind"])
+    assert {"attached", "restore", "controls", "typed", "size", "exit", "sessions", "inbox"} <= kinds
+
+
+def test_the_examples_of_the_api_run(hold: HomeForTests, tmp_path: Path) -> None:
+    url = serve(hold)
+    blocks = re.findall(r"^```sh\n(.*?)^```", Path("docs/api.md").read_text(), re.S | re.M)
+    assert len(blocks) >= 5
+    script = f"set -euo pipefail\nhold() {{ {shlex.join(HOLD)} \"$@\"; }}\n" + "\n".join(blocks)
+    env = {**hold.env, "URL": url, "PYTHONPATH": str(Path("src").resolve())}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"name":"demo"' in done.stdout.replace(" ", "")
+    assert (tmp_path / "report.html").read_text().startswith("<!")
+
+
+def test_hold_web_link_says_when_nothing_is_served(hold: HomeForTests) -> None:
+    done = hold("web", "link")
+    assert done.code == 3
+    assert "hold up --web" in done.err
