@@ -11,6 +11,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -355,8 +356,8 @@ def test_every_answer_is_what_the_document_says(hold: HomeForTests, browser: Bro
     hold.run("bash", "--norc", name="shell").exec("echo hi")
     words = _works(hold)
     hold.host.ask("Which one?", options=["a", "b"])
-    queries = {"/api/tasks": {"project": "demo"}, "/api/away": {"since": "1h"}, "/api/resume": {"task": "demo/1"},
-               "/api/runs/{run}/checkpoints/diff": {"a": 1, "b": 2}}  # fmt: skip
+    queries: dict[str, dict[str, Any]] = {"/api/tasks": {"project": "demo"}, "/api/away": {"since": "1h"},
+               "/api/resume": {"task": "demo/1"}, "/api/runs/{run}/checkpoints/diff": {"a": 1, "b": 2}}  # fmt: skip
     for route in openapi.TABLE:
         if route.method != "GET":
             continue

@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -28,7 +28,7 @@ def browser(hold: HomeForTests) -> Iterator[Browser]:
     made.close()
 
 
-def asked(url: str, path: str, method: str = "GET", body: Json | bytes | None = None, **headers: str) -> int:
+def asked(url: str, path: str, method: str = "GET", body: Json | bytes | None = None, /, **headers: str) -> int:
     """The status of one request, exactly as said."""
     return request(url, path, method=method, body=body, **headers)[0]
 
@@ -276,7 +276,9 @@ async def test_a_token_does_what_its_operator_may_and_no_more(hold: HomeForTests
     theirs = {"Authorization": f"Bearer {secret}"}
     url = browser.url
     hold.run("cat", name="mine")
-    assert httpx.get(f"{url}/api/me", headers=theirs, timeout=PATIENCE_S).json()["operator"]["name"] == "helper"
+    _, me = request(url, "/api/me", method="GET", token=secret)
+    assert isinstance(me, dict)
+    assert me["operator"]["name"] == "helper"
     for path in ("/api/sessions/mine", "/api/sessions/mine/screen", "/api/sessions/mine/timeline",
                  "/api/sessions/mine/recording", "/api/sessions/mine/marks", "/api/journal/verify"):  # fmt: skip
         assert asked(url, path, **theirs) in (403, 404), path
@@ -291,8 +293,8 @@ async def test_a_token_does_what_its_operator_may_and_no_more(hold: HomeForTests
     assert isinstance(made, dict)
     helper = next(o["id"] for o in hold.host.operators() if o["name"] == "helper")
     assert made["started_by"] == helper
-    shown = httpx.get(f"{url}/api/sessions", headers=theirs, timeout=PATIENCE_S).json()
-    assert [s["name"] for s in shown] == ["own"]
+    _, shown = request(url, "/api/sessions", method="GET", token=secret)
+    assert [s["name"] for s in cast(list[Json], shown)] == ["own"]
     async with opened(url, "/api/sessions/own/attach", dict(theirs)) as line:
         socket = Socket(line)
         await socket.text("controls")

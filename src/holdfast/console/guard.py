@@ -127,7 +127,8 @@ class _Socket:
         if self._open:
             with contextlib.suppress(TimeoutError, RuntimeError, OSError):  # it went first, or does not read
                 async with asyncio.timeout(_CLOSE_S):
-                    await self._send({"type": "websocket.close", "code": LOGGED_OUT, "reason": "not logged in any more"})
+                    about = {"code": LOGGED_OUT, "reason": "not logged in any more"}
+                    await self._send({"type": "websocket.close", **about})
 
 
 _STATUS = {"unknown": 401, "not_allowed": 403}
