@@ -66,6 +66,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "hook": ("hook", "an agent's own hook: its approvals and questions become inbox items"),
     "up": ("up", "start the host, and the sessions of holdfast.toml"),
     "down": ("down", "stop the host; sessions go on"),
+    "web": ("web", "the console in a browser: a link that logs one in, log all out"),
     "doctor": ("doctor", "check this machine and this home"),
     "service": ("service", "run the host under systemd"),
     "prune": ("prune", "remove ended sessions, or ended work"),

@@ -2,7 +2,7 @@
 
   hold up                        all of them
   hold up web                    this one, and those it comes after
-  hold up --web 8787             also serve HTTP on this machine alone, from now on (--web off: no more)
+  hold up --web 8787             also serve the console, on this machine alone, from now on (--web off: no more)
 
 In holdfast.toml:
 
@@ -25,6 +25,7 @@ import os
 import sys
 
 from ..client.sync import Host, Session, start_request
+from ..client.web import login_link
 from ..model import recipes, web
 from ..model.errors import HoldfastError, not_found
 from . import arguments, output
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="*", help="sessions of holdfast.toml (default: all)")
-    parser.add_argument("--web", metavar="[HOST:]PORT", help="serve HTTP there, MCP at /mcp; off ends it")
+    parser.add_argument("--web", metavar="[HOST:]PORT", help="serve the console there, MCP at /mcp; off ends it")
     arguments.json_flag(parser)
     arguments.why(parser)
 
@@ -77,7 +78,10 @@ def _serve(args: argparse.Namespace, host: Host) -> dict[str, Any] | None:
     if served is None:
         _say(args, "HTTP is not served any more")
         return None
-    _say(args, f"HTTP at {served['url']} (pid {served['pid']}); hold mcp token AGENT lets an agent in")
+    link = login_link(host, served["url"], args.why)
+    _say(args, f"the console: {link['link']}")
+    _say(args, "the link works once, and for ten minutes (hold web link: another); hold mcp token AGENT lets an agent in")
+    served["link"] = link["link"]
     if not web.is_loopback(web.parse(args.web)[0]):
         _say(args, "this port is not encrypted: whoever is on that network can read it, tokens too")
     return served

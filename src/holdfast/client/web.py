@@ -1,4 +1,4 @@
-"""The web process seen from outside: does it live, where does it listen, its end without a daemon."""
+"""The web process seen from outside: does it live, where does it listen, a way in, its end without a daemon."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ..system.files import read_json
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from .sync import Host
 
     Json = dict[str, Any]
 
@@ -52,3 +54,15 @@ def end(home: Home) -> int | None:
     finally:
         os.close(gone)
     return pid
+
+
+def login_link(host: Host, url: str, why: str | None = None) -> Json:
+    """A link that logs one browser in. The secret stands behind the #: no browser sends it, no server logs it."""
+    import hashlib
+    import secrets
+
+    from ..model.times import rfc3339
+
+    token = secrets.token_urlsafe(32)
+    until = host.call("login_add", hash=hashlib.sha256(token.encode()).hexdigest(), why=why)["until"]
+    return {"link": f"{url}/#login={token}", "url": url, "token": token, "until": rfc3339(until)}

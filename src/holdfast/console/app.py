@@ -6,13 +6,24 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+from starlette import routing
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.routing import Route
+from starlette.responses import JSONResponse, Response
+from starlette.websockets import WebSocket
 
 from ..client.aio import AsyncHost
-from .guard import App, Guard
+from ..model.errors import HoldfastError, not_found
+from ..model.limits import LIVE_MAX, VIEWERS_MAX
+from . import openapi, serving
+from .attach import Viewer
+from .callers import Callers
+from .guard import HOST, OPERATOR, App, Guard
+from .live import Feeds, Watcher
+from .login import Doors
+from .page import page
+from .sockets import FULL, Line
+from .views import live_query, wanted
 
 
 async def healthz(request: Request) -> JSONResponse:
@@ -25,6 +36,44 @@ async def _without_mcp(request: Request) -> JSONResponse:
     return JSONResponse({"error": error}, status_code=501)
 
 
+async def _no_such(request: Request) -> Response:
+    return serving.failed(not_found("there is nothing here", "see /api/openapi.json"))
+
+
+class Sockets:
+    """The two sockets, and how many of each are open."""
+
+    def __init__(self) -> None:
+        self._viewers, self._feeds = 0, Feeds()
+
+    async def attach(self, socket: WebSocket) -> None:
+        await socket.accept()
+        line = Line(socket)
+        if self._viewers >= VIEWERS_MAX:
+            await line.close(FULL, f"{VIEWERS_MAX} terminals are open already")
+            return
+        self._viewers += 1
+        try:
+            await Viewer(line, socket.scope[HOST], wanted(socket)).run()
+        except HoldfastError as e:
+            await line.refuse(e)
+        finally:
+            self._viewers -= 1
+
+    async def live(self, socket: WebSocket) -> None:
+        await socket.accept()
+        line = Line(socket)
+        if self._feeds.watchers >= LIVE_MAX:
+            await line.close(FULL, f"{LIVE_MAX} pages are open already")
+            return
+        try:
+            host = socket.scope[HOST]
+            feed = self._feeds.feed(str(socket.scope[OPERATOR]["operator"]), host, live_query(socket).all)
+            await Watcher(line, host, feed).run()
+        except HoldfastError as e:
+            await line.refuse(e)
+
+
 def make(host: AsyncHost, address: tuple[str, int]) -> App:
     """The whole application, guarded."""
     agents: Any = None
@@ -35,15 +84,30 @@ def make(host: AsyncHost, address: tuple[str, int]) -> App:
     except ModuleNotFoundError as e:
         if (e.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise
+    callers = Callers(host, address[1])
+    doors, sockets = Doors(callers), Sockets()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        if agents is None:
+        async with agents.manager.run() if agents is not None else contextlib.nullcontext():
             yield
-            return
-        async with agents.manager.run():
-            yield
-        agents.close()
+        if agents is not None:
+            agents.close()
+        callers.close()
 
-    routes = [Route("/healthz", healthz), Route("/mcp", agents or _without_mcp)]
-    return Guard(Starlette(routes=routes, lifespan=lifespan), host, address)
+    api = [*openapi.TABLE, *doors.routes()]
+    routes: list[routing.BaseRoute] = [
+        routing.Route("/healthz", healthz),
+        routing.Route("/mcp", agents or _without_mcp),
+        routing.Route("/api/login", doors.login, methods=["POST"]),
+        routing.WebSocketRoute("/api/live", sockets.live),
+        routing.WebSocketRoute("/api/sessions/{session}/attach", sockets.attach),
+        *(routing.Route(one.path, serving.endpoint(one), methods=[one.method]) for one in api),
+        routing.Route("/api/{rest:path}", _no_such, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+        routing.Route("/api", _no_such),
+        routing.Route("/mcp/{rest:path}", _no_such),
+        routing.Route("/{rest:path}", page, methods=["GET"]),
+    ]
+    return Guard(Starlette(routes=routes, lifespan=lifespan), callers, address)
+
+

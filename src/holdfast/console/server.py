@@ -17,7 +17,7 @@ import uvicorn
 from ..client.aio import AsyncHost
 from ..model.errors import HoldfastError
 from ..model.home import Home
-from ..model.limits import WEB_REQUESTS_MAX
+from ..model.limits import VIEW_MESSAGE_BYTES_MAX, WEB_REQUESTS_MAX
 from ..system import kernel
 from ..version import VERSION
 from .app import make
@@ -85,7 +85,9 @@ async def serve(home: Home, sock: socket.socket, ready_fd: int) -> None:
     host.operator = None
     config = uvicorn.Config(
         make(host, (str(address[0]), int(address[1]))), log_config=None, access_log=False, proxy_headers=False,
-        server_header=False, date_header=False, limit_concurrency=WEB_REQUESTS_MAX, ws_per_message_deflate=False,
+        server_header=False, date_header=False, limit_concurrency=WEB_REQUESTS_MAX,
+        ws="websockets-sansio", ws_per_message_deflate=False, ws_max_size=VIEW_MESSAGE_BYTES_MAX,
+        ws_ping_interval=None,  # pages have a beat of their own, which they can see
         timeout_graceful_shutdown=_GRACE_S, lifespan="on", loop="asyncio", http="h11",
     )  # fmt: skip
     server = Quiet(config, ready_fd)

@@ -16,6 +16,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "ping": ("", ANYONE), "whoami": ("", ANYONE), "ls": ("view", EACH), "ports": ("view", EACH),
     "facts": ("view", EACH),
     "status": ("view", EACH), "screen": ("view", SESSION), "offset": ("view", SESSION), "recording": ("view", SESSION),
+    "snapshot": ("view", SESSION),
     "keys": ("view", SESSION), "wait": ("view", SESSION), "exec_result": ("view", SESSION), "doctor": ("view", HOST),
     "timeline": ("view", EACH), "journal_head": ("view", HOST), "journal_verify": ("view", HOST),
     # channels: what may be done on them is up to the rights they are opened with
@@ -37,6 +38,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "operator_grant": ("", ANYONE), "operator_revoke": ("", ANYONE),
     # the HTTP port and its tokens: who may come in from elsewhere is a human's to say
     "web": ("enrol", HOST), "token_add": ("enrol", HOST), "token_end": ("enrol", HOST), "token_check": ("enrol", HOST),
+    "login_add": ("enrol", HOST), "login_use": ("enrol", HOST), "login_check": ("enrol", HOST),
+    "login_end": ("enrol", HOST),
 }  # fmt: skip
 
 

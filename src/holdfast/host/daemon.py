@@ -26,6 +26,7 @@ from .identity import Identities
 from .ingest import Ingest
 from .journal import Journal
 from .ledger import Ledger
+from .logins import Logins
 from .operations import Operations
 from .operators import Operators, os_user
 from .policy import Policies
@@ -84,6 +85,7 @@ class Daemon:
         self.ingest = Ingest(self.journal)
         self.identities = Identities(home, self.registry, self.operators, lambda: self.zygote.pid)
         self.tokens = Tokens(self.ledger, self.operators)
+        self.logins = Logins(self.ledger)
         self.web = Web(home)
         self.screens = Screens()
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
@@ -126,6 +128,7 @@ class Daemon:
         await self.ledger.open()
         await self.operators.open(self.identity["operator"])
         await self.tokens.open()
+        await self.logins.open()
         await self.journal.open()
         await self.registry.adopt_all()
         owed = Recovery(self.ledger, self.journal, self.operators, self.ingest)

@@ -53,6 +53,11 @@ MIGRATIONS: list[str] = [
     CREATE TABLE tokens (hash TEXT PRIMARY KEY, operator TEXT NOT NULL, by TEXT NOT NULL, at REAL NOT NULL, until REAL,
                          ended_at REAL) WITHOUT ROWID;
     """,
+    # 5: browsers that are logged in to the console, and the links that log one in. Only hashes, as above.
+    """
+    CREATE TABLE logins (hash TEXT PRIMARY KEY, kind TEXT NOT NULL, at REAL NOT NULL, until REAL NOT NULL,
+                         ended_at REAL) WITHOUT ROWID;
+    """,
 ]  # fmt: skip
 
 

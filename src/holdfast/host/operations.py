@@ -45,7 +45,7 @@ class Operations(
         self.daemon = daemon
         self.registry, self.screens, self.policies = daemon.registry, daemon.screens, daemon.policies
         self.ledger, self.journal, self.operators = daemon.ledger, daemon.journal, daemon.operators
-        self.desk, self.tokens = daemon.desk, daemon.tokens
+        self.desk, self.tokens, self.logins = daemon.desk, daemon.tokens, daemon.logins
         self.pending = Pending()
         self.policies.observe = self._observe_fully
         self.execs = Execs(self._observe)

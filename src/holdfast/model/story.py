@@ -156,6 +156,7 @@ _SENTENCES: dict[str, Callable[[Json], str]] = {
     "enrol": lambda e: f"enrolled {_actor(e.get('whom'))}", "grant": _grant, "revoke": _revoke, "refuse": _refuse,
     "rename": lambda e: f"renamed {e.get('before')} to {_IT}", "remove": lambda e: f"removed {_IT}",
     "reap": lambda e: f"the host ended {_IT} for being idle",
-    "settings": _settings, "down": _down,
+    "settings": _settings, "down": _down, "link": lambda e: "made a link to the console",
+    "login": lambda e: "logged a browser in", "logout": lambda e: "logged browsers out",
     "policy": lambda e: f"the policy says: {e.get('text') or ''}",
 }  # fmt: skip

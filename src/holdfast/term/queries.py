@@ -88,11 +88,24 @@ class QueryFilter:
         self._numeric = True  # whether an overlong CSI sequence has nothing but numbers so far
         self._open = b""  # the introducer of what was passed and is still open, since the next ESC may be taken away
         self._out: list[bytes] = []
+        self._seen = self._base = self._began = 0  # in the stream: its length, this chunk's start, a sequence's start
+
+    @property
+    def open(self) -> bool:
+        """Whether the stream so far ends inside a sequence that is held back, or being removed."""
+        return bool(self._held or self._inside)
+
+    @property
+    def settled(self) -> int:
+        """How far the stream (not counting ENQ) is passed on or removed for good: up to a sequence that is open."""
+        return self._began if self.open else self._seen
 
     def strip(self, data: bytes) -> bytes:
         """The next chunk without questions; the end of it may stay back until the chunk after."""
         if b"\x05" in data:
             data = data.replace(b"\x05", b"")  # ENQ is a question by itself
+        self._base = self._seen - len(self._held)
+        self._seen += len(data)
         if self._held:
             data, self._held = self._held + data, b""
         pattern = _ANY_SUSPECT if b"\xc2" in data and _UTF8_SUSPECT.search(data) else _SUSPECT
@@ -147,6 +160,7 @@ class QueryFilter:
     # Each of these handles one sequence that begins at `start` and returns where reading goes on.
 
     def _sequence(self, data: bytes, start: int) -> int:
+        self._began = self._base + start
         if data[start] == 0x1B:
             match = _INTRODUCER.match(data, start)
             assert match is not None  # the pattern matches any ESC

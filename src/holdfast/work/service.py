@@ -33,6 +33,7 @@ from .calls import CheckpointCalls
 from .change_calls import ChangeCalls
 from .claim_calls import ClaimCalls
 from .job_calls import JobCalls
+from .session_calls import SessionCalls
 from .task_calls import TaskCalls
 from .task_rows import Asked
 
@@ -43,7 +44,7 @@ _LISTED_MAX = 1000  # runs or log entries in one answer; a following call goes o
 _TEXT_MAX = 16 << 10  # a reason, an error, evidence: pages, not books
 
 
-class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefCalls):
+class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefCalls, SessionCalls):
     """`await work.call("step_begin", run=…, key=…)`, or the method of the same name."""
 
     def __init__(self, store: Store, by: str = "op_unknown") -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..identity import Caller
     from ..journal import Journal
     from ..ledger import Ledger
+    from ..logins import Logins
     from ..tokens import Tokens
 
 Json = dict[str, Any]
@@ -45,6 +46,7 @@ class Base:
     desk: Desk
     operators: Operators
     tokens: Tokens
+    logins: Logins
     pending: Pending
 
     async def _observe(self, session: Session, quick: bool) -> tuple[Json, Activity]:

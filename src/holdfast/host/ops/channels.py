@@ -66,7 +66,8 @@ class Channels(Approving):
             "rights": rights, "grants": grants, "until": until,
             "via": str(request.get("via") or "sdk"), "client": str(request.get("client") or ids.new("")),
             "attach": attach,
-            "acks": not attach,  # a terminal shows its echo; an ACK would only wake its client twice
+            # A terminal shows its echo, an ACK would only wake its client twice; one far away sends again what got lost.
+            "acks": not attach or bool(request.get("acks")),
         }  # fmt: skip
         sock.sendall(frames.message(frames.HELLO, hello))
         return sock.detach()
@@ -79,28 +80,41 @@ class Channels(Approving):
             if caller.may("type", session):  # who can only watch is nobody's controller
                 self._follow(session, request)
         fd = await self._dial(session, request, caller, attach=True)
-        if fd is None:
+        if fd is None and not request.get("snapshot"):
             return self._too_late(session)
         try:
-            end = await self._end(session)
-            about: Json = {
-                "session": session.id, "name": session.name, "kind": session.kind, "offset": end, "restore": "",
-                "size": list(session.size), "controls": views.controls_view(session.controls), "me": caller.actor,
-            }  # fmt: skip
-            if session.terminal:
-                emulator = await self.screens.at(session, end)
-                with emulator.lock:
-                    about["offset"] = emulator.offset
-                    about["restore"] = base64.b64encode(emulator.screen.restore(_RESTORED_LINES)).decode()
+            return Reply({"ok": await self._shown_now(session, caller)}, ended.serve(session) if fd is None else fd)
         except HoldfastError:
-            os.close(fd)
-            if session.live:
+            if fd is not None:
+                os.close(fd)
+            if fd is None or session.live:
                 raise
+            if request.get("snapshot"):
+                return Reply({"ok": await self._shown_now(session, caller)}, ended.serve(session))
             return self._too_late(session)
         except BaseException:
-            os.close(fd)
+            if fd is not None:
+                os.close(fd)
             raise
-        return Reply({"ok": about}, fd)
+
+    async def _shown_now(self, session: Session, caller: Caller) -> Json:
+        about = {"session": session.id, "name": session.name, "kind": session.kind, "me": caller.actor}
+        screen = await self._screen_now(session)
+        return {**about, **screen, "controls": views.controls_view(session.controls)}
+
+    async def _screen_now(self, session: Session) -> Json:
+        """What draws the screen as it is at `offset`, and its size; of a program on pipes there is none."""
+        end = await self._end(session)
+        if not session.terminal:
+            return {"offset": end, "restore": "", "size": list(session.size)}
+        emulator = await self.screens.at(session, end)
+        with emulator.lock:
+            drawn = base64.b64encode(emulator.screen.restore(_RESTORED_LINES)).decode()
+            return {"offset": emulator.offset, "restore": drawn, "size": list(emulator.screen.size)}
+
+    async def op_snapshot(self, request: Json, caller: Caller) -> Json:
+        """The same for a client that has its channel already, and fell behind on it."""
+        return await self._screen_now(await self._find(request, caller))
 
     @staticmethod
     def _too_late(session: Session) -> Reply:

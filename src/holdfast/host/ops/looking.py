@@ -7,6 +7,7 @@ from typing import Any
 
 from ...model.errors import invalid
 from .. import checks
+from ..last_line import last_line
 from ..observe import net, proc
 from ..recording import recording
 from ..session import Session
@@ -42,6 +43,8 @@ class Looking(Base):
                 view = await self._view(session, full=False, members=forest.get(keeper))
                 if request.get("processes") and keeper in forest:
                     view["processes"] = proc.processes(forest[keeper])
+                if request.get("lines"):
+                    view["last_line"] = await last_line(session, self.screens, view["output"]["end"])
                 return view
 
         return list(await asyncio.gather(*(one(s) for s in chosen)))

@@ -1,4 +1,4 @@
-"""Operations on the HTTP port: where it is, and the tokens of those who come through it."""
+"""Operations on the HTTP port: where it is, the tokens of those who come through it, and the browsers let in."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from typing import Any
 from ...model import web
 from ...model.errors import invalid
 from ...model.limits import TOKEN_TTL_S
+from ...model.names import refused
 from .base import Base, number, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..identity import Caller
+    from ..operators import Commit
 
 Json = dict[str, Any]
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class WebOps(Base):
-    """web, token_add, token_end and token_check."""
+    """web, token_add, token_end and token_check; login_add, login_use, login_check and login_end."""
 
     async def op_web(self, request: Json, caller: Caller) -> Json:
         """Serve HTTP at an address from now on, also after a restart; or no more."""
@@ -64,3 +66,48 @@ class WebOps(Base):
         if request.get("ended"):
             await self.tokens.ended(hash)
         return who.actor
+
+    # -- browsers: whoever is let in acts as the owner of this home, so it is the owner who lets in
+
+    async def op_login_add(self, request: Json, caller: Caller) -> Json:
+        """A link that lets one browser in: the client made its secret, and sends the hash."""
+        self._owner(caller)
+        until = await asyncio.shield(self.logins.add(_hash(request.get("hash")), self._noted("link", request, caller)))
+        return {"until": until}
+
+    async def op_login_use(self, request: Json, caller: Caller) -> Json:
+        """A browser came with a link; `login` is the hash of the secret that it gets for it."""
+        self._owner(caller)
+        link, login = _hash(request.get("hash")), _hash(request.get("login"))
+        until = await asyncio.shield(self.logins.use(link, login, self._noted("login", request, caller)))
+        return {"until": until}
+
+    async def op_login_check(self, request: Json, caller: Caller) -> Json:
+        """Who a browser is; with `ended` an answer comes when it is nobody any more."""
+        self._owner(caller)
+        hash = _hash(request.get("hash"))
+        until = self.logins.check(hash, time.time())
+        if request.get("ended"):
+            await self.logins.ended(hash)
+        return {**caller.actor, "until": until}
+
+    async def op_login_end(self, request: Json, caller: Caller) -> Json:
+        """One browser is out, or, without a hash, all of them."""
+        self._owner(caller)
+        hash = None if request.get("hash") is None else _hash(request.get("hash"))
+        return {"ended": await asyncio.shield(self.logins.end(hash, self._noted("logout", request, caller)))}
+
+    def _owner(self, caller: Caller) -> None:
+        if caller.operator != self.operators.first:
+            raise refused("the console is the owner's", "an agent comes with a token: hold mcp token AGENT")
+
+    def _noted(self, kind: str, request: Json, caller: Caller) -> Commit:
+        why = why_of(request)
+        return lambda work: self.journal.commit(work, kind, actor=caller.actor, why=why)
+
+
+def _hash(value: object) -> str:
+    hash = str(value or "")
+    if not _HASH.fullmatch(hash):
+        raise invalid("a secret comes as the SHA-256 of it", "hold web link makes one")
+    return hash

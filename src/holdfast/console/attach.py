@@ -1,0 +1,252 @@
+"""A session's terminal in a browser: its screen restored, then live; typing, sizing and the controls the other way.
+
+Bytes come from the keeper's own channel, which the host opens and has no further part in: a dead host does not stop
+them. A browser that does not show what it gets is waited for, then skipped ahead; the session never notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import Any
+
+from ..client.aio import AsyncHost
+from ..client.io_async import AsyncLine
+from ..model import limits
+from ..model.errors import HoldfastError, invalid
+from ..model.times import rfc3339
+from ..wire import frames
+from . import heard
+from .sockets import AGAIN, DONE, NOT_ALLOWED, Line, Over
+from .window import Stream, Window
+
+Json = dict[str, Any]
+
+_TAKE, _RELEASE, _SEEN = 1, 2, 3  # ids of what this client asks of the keeper
+
+
+class Wanted:
+    """What a browser asked for when it came."""
+
+    def __init__(self, session: str, at: int | None, client: str, read_only: bool, size: tuple[int, int] | None) -> None:
+        self.session, self.at, self.client, self.read_only, self.size = session, at, client, read_only, size
+
+
+class Viewer:
+    """One terminal in one browser."""
+
+    def __init__(self, line: Line, host: AsyncHost, wanted: Wanted) -> None:
+        self._line, self._host, self._wanted = line, host, wanted
+        self._session, self._me, self._terminal = wanted.session, "", True
+        self._keeper: AsyncLine | None = None
+        self._stream, self._window = Stream(0), Window(limits.VIEW_UNACKED_BYTES)
+        self._room = asyncio.Event()
+        self._typed: asyncio.Queue[bytes] = asyncio.Queue(limits.VIEW_INPUTS_MAX)
+        self._controls: Json = {}
+        self._acted = False  # typed or took from here: then the terminal has this window's size
+        self._size = wanted.size
+        self._told_exit = False
+
+    async def run(self) -> None:
+        about, fd = await self._host.call_fd(
+            "attach", session=self._wanted.session, read_only=self._wanted.read_only, via="web", acks=True,
+            client=self._wanted.client, ended=True, snapshot=True,
+        )  # fmt: skip
+        self._keeper = AsyncLine(fd)
+        try:
+            await self._begin(about)
+            await self._line.run(self._watch(), self._listen(), self._type())
+        finally:
+            self._keeper.close()
+
+    # -- out ---------------------------------------------------------------------------------------------------------
+
+    async def _begin(self, about: Json) -> None:
+        self._session, self._me = about["session"], str((about.get("me") or {}).get("operator") or "")
+        self._terminal = about["kind"] != "pipes"
+        cols, rows = about["size"]
+        await self._line.tell(
+            "attached", session=about["session"], name=about["name"], session_kind=about["kind"],
+            me=about.get("me"), offset=about["offset"], cols=cols, rows=rows,
+        )  # fmt: skip
+        at = self._wanted.at
+        if at is not None and 0 <= about["offset"] - at <= limits.VIEW_SKIP_BYTES:
+            self._stream = Stream(at)
+        else:
+            await self._draw(about)
+        self._controls = about["controls"]
+        await self._tell_controls(self._controls["since"])
+        await self._ask(frames.read(self._stream.at))
+
+    async def _draw(self, about: Json) -> None:
+        """The screen as it is at an offset; of a program on pipes the end of what it printed follows."""
+        cols, rows = about["size"]
+        at = about["offset"] if self._terminal else max(0, about["offset"] - limits.VIEW_BACK_BYTES)
+        drawn = self._stream.begin(base64.b64decode(about["restore"]), at)
+        facts = {"offset": at, "cols": cols, "rows": rows, "reset": True}
+        await self._show(drawn, ("restore", facts))
+
+    async def _show(self, data: bytes, first: tuple[str, Json] | None = None) -> None:
+        after = self._stream.settled
+        self._window.sent(after, len(data))
+        await self._line.show(after, data, first)
+
+    async def _watch(self) -> None:
+        """The keeper's frames, as fast as the browser shows them."""
+        assert self._keeper is not None
+        decoder = frames.Decoder()
+        while data := await self._keeper.receive():
+            for kind, payload in decoder.feed(data):
+                await self._frame(kind, payload)
+            if self._window.full:
+                await self._wait_for_room()
+        raise Over(AGAIN, "the line to the session is gone")
+
+    async def _frame(self, kind: int, payload: bytes) -> None:
+        if kind == frames.OUTPUT:
+            offset, _, data = frames.parse_output(payload)
+            shown = self._stream.feed(offset, data)
+            if shown:
+                await self._show(shown)
+        elif kind == frames.GAP:
+            start, end = frames.parse_pair(payload)
+            if self._stream.gap(start, end):
+                await self._line.tell("gap", **{"from": start, "to": end})
+        elif kind == frames.ACK:
+            await self._line.tell("typed", seq=frames.parse_pair(payload)[0])
+        elif kind == frames.RESULT:
+            await self._answered(frames.parse_json(payload))
+        elif kind == frames.EVENT:
+            await self._event(frames.parse_json(payload))
+        elif kind == frames.END:
+            await self._ended()
+
+    async def _wait_for_room(self) -> None:
+        """The browser is behind. Once it has caught up, it goes on, or gets the screen as it is now."""
+        while not self._window.roomy:
+            self._room.clear()
+            await self._room.wait()
+        try:
+            end = (await self._host.call("offset", session=self._session))["end"]
+            if end - self._stream.at <= limits.VIEW_SKIP_BYTES or not self._terminal:
+                return
+            await self._draw(await self._host.call("snapshot", session=self._session))
+        except HoldfastError as e:
+            if e.code == "not_allowed":
+                raise
+            return  # the host is away: what the keeper sends is right all the same
+        await self._ask(frames.read(self._stream.at))
+
+    async def _answered(self, result: Json) -> None:
+        error = result.get("error")
+        if error is not None and result.get("id") != _SEEN:
+            seq = result.get("seq")
+            about = {key: error.get(key, "") for key in ("code", "message", "hint")}
+            await self._line.tell("refused", **({} if seq is None else {"seq": seq}), error=about)
+
+    async def _event(self, event: Json) -> None:
+        kind = event.get("event")
+        if kind in ("exit", "ended"):
+            await self._tell_exit(event.get("exit"))
+        elif kind == "resize":
+            cols, rows = event["size"]
+            await self._line.tell("size", cols=cols, rows=rows)
+        elif kind == "controls":
+            await self._moved(event)
+        elif kind == "closed":
+            raise Over(NOT_ALLOWED, f"the right to see this has ended: {event.get('reason')}")
+
+    async def _moved(self, event: Json) -> None:
+        """The controls have changed hands, or are free."""
+        before, now = self._controls.get("holder"), event["controls"]
+        giver = event.get("from") or {}
+        self._controls = now
+        await self._tell_controls(rfc3339(now["since"]))
+        if now["holder"] != self._me:
+            self._acted = False
+        if before == self._me and now["holder"] not in (None, self._me) and giver.get("operator") != self._me:
+            by = {"operator": now["holder"], "kind": now["kind"], "name": now["name"]}
+            await self._line.tell("taken", by=by, note=event.get("note") or None)
+        elif now["holder"] == self._me and giver:
+            await self._line.tell("handed", by=giver, note=event.get("note") or None)
+        if self._acted:
+            await self._resize()
+
+    async def _tell_controls(self, since: str | None) -> None:
+        c = self._controls
+        await self._line.tell(
+            "controls", holder=c["holder"], holder_kind=c["kind"], name=c["name"], epoch=c["epoch"], since=since,
+            mine=bool(c["holder"]) and c["holder"] == self._me,
+        )  # fmt: skip
+
+    async def _tell_exit(self, exit: Json | None) -> None:
+        if not self._told_exit:
+            self._told_exit = True
+            shown = None if exit is None else {**exit, "at": _time(exit.get("at"))}
+            await self._line.tell("exit", exit=shown)
+
+    async def _ended(self) -> None:
+        if not self._told_exit:
+            status = await self._host.call("status", session=self._session)
+            await self._tell_exit(status["exit"])
+        raise Over(DONE, "the session has ended")
+
+    # -- in ----------------------------------------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        while True:
+            message = await self._line.listen()
+            if isinstance(message, heard.Ack):
+                self._window.acked(message.offset)
+                self._room.set()
+            elif isinstance(message, heard.Input):
+                await self._input(message)
+            elif isinstance(message, heard.Resize):
+                self._size = (message.cols, message.rows)
+                if self._acted and self._controls.get("holder") == self._me:
+                    await self._resize()
+            elif isinstance(message, heard.Take):
+                self._acted = True
+                await self._ask(_act(_TAKE, "take", force=True, why=message.why or ""))
+            elif isinstance(message, heard.Release):
+                await self._ask(_act(_RELEASE, "release", why=message.why or ""))
+            elif isinstance(message, heard.Seen):
+                await self._ask(_act(_SEEN, "seen", epoch=message.epoch))
+            elif isinstance(message, heard.Ping):
+                await self._line.tell("pong")
+
+    async def _input(self, message: heard.Input) -> None:
+        if len(message.data) > limits.INPUT_BYTES_MAX:
+            error = invalid(f"an input of more than {limits.INPUT_BYTES_MAX} bytes", "send it in pieces")
+            await self._line.tell("refused", seq=message.seq, error=error.as_dict())
+            return
+        self._acted = True
+        await self._ask(frames.input_frame(message.seq, 0, message.data), message.seq)
+
+    async def _resize(self) -> None:
+        if self._size is not None and self._terminal:
+            await self._ask(frames.resize(*self._size))
+
+    async def _ask(self, frame: bytes, seq: int | None = None) -> None:
+        """In line for the keeper, which does not listen while its program does not read."""
+        try:
+            self._typed.put_nowait(frame)
+        except asyncio.QueueFull:
+            error = HoldfastError("busy", "the program does not read what was typed", "wait, or stop it")
+            await self._line.tell("refused", **({} if seq is None else {"seq": seq}), error=error.as_dict())
+
+    async def _type(self) -> None:
+        assert self._keeper is not None
+        try:
+            while True:
+                await self._keeper.send(await self._typed.get())
+        except ConnectionError:
+            await asyncio.Event().wait()  # whoever reads from the keeper hears why
+
+
+def _act(number: int, op: str, **facts: object) -> bytes:
+    return frames.message(frames.ACT, {"id": number, "op": op, **facts})
+
+
+def _time(at: object) -> object:
+    return rfc3339(at) if isinstance(at, int | float) else at

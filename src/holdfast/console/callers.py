@@ -1,0 +1,60 @@
+"""The host as each caller reaches it: a browser as the owner of this home, a token's operator with its own key."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from ..client.aio import AsyncHost
+from ..model.errors import HoldfastError
+from . import access
+
+Json = dict[str, Any]
+
+
+class Callers:
+    """One connection pool for each operator that came by."""
+
+    def __init__(self, owner: AsyncHost, port: int) -> None:
+        self.owner, self.port = owner, port
+        self._others: dict[str, AsyncHost] = {}
+
+    def host_of(self, operator: str) -> AsyncHost:
+        """With that operator's rights and no others."""
+        if operator not in self._others:
+            self._others[operator] = AsyncHost(self.owner.home.path, operator=operator)
+        return self._others[operator]
+
+    async def by_token(self, hash: str) -> Json | None:
+        return await self._found("token_check", hash)
+
+    async def by_cookie(self, hashes: list[str]) -> tuple[str, Json] | None:
+        """The first that is logged in: its hash, and who it is."""
+        for hash in hashes:
+            who = await self._found("login_check", hash)
+            if who is not None:
+                return hash, who
+        return None
+
+    async def _found(self, op: str, hash: str) -> Json | None:
+        try:
+            who: Json = await self.owner.call(op, hash=hash)
+        except HoldfastError as e:
+            if e.code != "not_allowed":
+                raise
+            return None
+        return who
+
+    async def log_in(self, link: str) -> str:
+        """Use a link up; the secret that the browser keeps from now on."""
+        secret = secrets.token_urlsafe(32)
+        await self.owner.call("login_use", hash=access.hashed(link), login=access.hashed(secret))
+        return secret
+
+    async def log_out(self, hashes: list[str]) -> None:
+        for hash in hashes:
+            await self.owner.call("login_end", hash=hash)
+
+    def close(self) -> None:
+        for host in self._others.values():
+            host.close()

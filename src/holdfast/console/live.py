@@ -1,0 +1,141 @@
+"""Everything that is going on, as it changes: one look at all sessions serves every browser of the same operator."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from ..client.aio import AsyncHost
+from ..model.errors import HoldfastError
+from ..model.limits import LIVE_LOOK_S
+from . import heard
+from .sockets import Line
+
+Json = dict[str, Any]
+_LOOK_SHARE = 4  # a look that takes long is followed by a pause of so many times its length: a fifth of the time at most
+_AGAIN_S = 1.0  # before the next try while the host is away
+
+
+class Feed:
+    """The sessions as they were seen last. It looks while somebody watches, and no longer."""
+
+    def __init__(self, host: AsyncHost, everything: bool) -> None:
+        self._host, self._all = host, everything
+        self.sessions: dict[str, Json] = {}
+        self.changed = asyncio.Event()  # replaced after each look
+        self.failed: HoldfastError | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self.watchers = 0
+
+    def join(self) -> None:
+        self.watchers += 1
+        if self._looking is None or self._looking.done():
+            self.failed = None
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+
+    def leave(self) -> None:
+        self.watchers -= 1
+        if not self.watchers and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+            self.sessions, self.changed = {}, asyncio.Event()
+
+    async def _look(self) -> None:
+        while True:
+            began = time.monotonic()
+            try:
+                found = await self._host.call("ls", all=self._all, lines=True)
+                self.sessions = {session["id"]: session for session in found}
+                self._tell()
+            except HoldfastError as e:
+                if e.code == "not_allowed":
+                    self.failed = e
+                    self._tell()
+                    return
+            took = time.monotonic() - began
+            await asyncio.sleep(max(LIVE_LOOK_S, _LOOK_SHARE * took))
+
+    def _tell(self) -> None:
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+
+class Feeds:
+    """By operator, and by what is to be seen."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[tuple[str, bool], Feed] = {}
+
+    def feed(self, operator: str, host: AsyncHost, everything: bool) -> Feed:
+        self._feeds = {key: feed for key, feed in self._feeds.items() if feed.watchers}
+        return self._feeds.setdefault((operator, everything), Feed(host, everything))
+
+    @property
+    def watchers(self) -> int:
+        return sum(feed.watchers for feed in self._feeds.values())
+
+
+class Watcher:
+    """One browser that follows."""
+
+    def __init__(self, line: Line, host: AsyncHost, feed: Feed) -> None:
+        self._line, self._host, self._feed = line, host, feed
+        self._known: dict[str, Json] | None = None
+
+    async def run(self) -> None:
+        self._feed.join()
+        try:
+            await self._line.run(self._sessions(), self._inbox(), self._listen())
+        finally:
+            self._feed.leave()
+
+    async def _sessions(self) -> None:
+        while True:
+            changed = self._feed.changed
+            if self._feed.failed is not None:
+                raise self._feed.failed
+            if self._feed.sessions or self._known is not None:
+                await self._tell(self._feed.sessions)
+            await changed.wait()
+            if self._known is None and not self._feed.sessions:
+                await self._tell({})  # nothing is there, and that is news to somebody who just came
+
+    async def _tell(self, now: dict[str, Json]) -> None:
+        """What is new since this browser was told last."""
+        before, self._known = self._known, now
+        fresh = [s for id, s in now.items() if before is None or id not in before or differs(before[id], s)]
+        if fresh or before is None:
+            await self._line.tell("sessions", sessions=fresh)
+        for id in (before or {}).keys() - now.keys():
+            await self._line.tell("gone", id=id)
+
+    async def _inbox(self) -> None:
+        after: int | None = None
+        while True:
+            try:
+                page = await self._host.call("inbox", follow=True, after=after)
+            except HoldfastError as e:
+                if e.code == "not_allowed":
+                    raise
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            if page["items"] or after is None:
+                await self._line.tell("inbox", items=page["items"])
+            after = page["last"]
+
+    async def _listen(self) -> None:
+        while True:
+            if isinstance(await self._line.listen(), heard.Ping):
+                await self._line.tell("pong")
+
+
+def differs(before: Json, now: Json) -> bool:
+    """Whether something changed that is worth telling: when it was looked at, and in which words it was judged, is not."""
+    return _told(before) != _told(now)
+
+
+def _told(session: Json) -> Json:
+    activity = session.get("activity") or {}
+    judged = {key: value for key, value in activity.items() if key != "evidence"}
+    return {**session, "observed_at": None, "activity": judged}

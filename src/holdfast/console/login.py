@@ -1,0 +1,90 @@
+"""A browser comes in by a link that works once, and goes out again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..model.errors import HoldfastError
+from . import access
+from .callers import Callers
+from .serving import answer, failed, parse_body, read_body
+from .table import Call, Nothing, Route
+
+Json = dict[str, Any]
+
+
+class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands after `#login=` in the link."""
+
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+
+
+class Operator(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    kind: str
+
+
+class HostAbout(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    version: str
+
+
+class Me(msgspec.Struct, frozen=True):
+    """Who asks, where, and what they may do."""
+
+    operator: Operator
+    host: HostAbout
+    grants: list[Json]
+
+
+async def me(call: Call[Nothing, Nothing]) -> Any:
+    import os
+
+    about, mine = await call.host.call("ping"), await call.host.whoami()
+    return {
+        "operator": {"id": mine["id"], "name": mine["name"], "kind": mine["kind"]},
+        "host": {"id": about["host"]["id"], "name": os.uname().nodename, "version": about["host"]["version"]},
+        "grants": mine["grants"],
+    }
+
+
+class Doors:
+    """`login` is for everybody who has a link, `logout` for a browser that is in."""
+
+    def __init__(self, callers: Callers) -> None:
+        self._callers = callers
+
+    async def login(self, request: Request) -> Response:
+        try:
+            asked: Login = parse_body(Login, await read_body(request))
+            secret = await self._callers.log_in(asked.token)
+        except HoldfastError as e:
+            return failed(e)
+        response = answer(None, 204)
+        response.headers["set-cookie"] = access.set_cookie(self._callers.port, secret)
+        return response
+
+    async def logout(self, call: Call[Nothing, Nothing]) -> Any:
+        given = {b"cookie": [value.encode("latin-1") for value in call.request.headers.getlist("cookie")]}
+        await self._callers.log_out(access.cookies(given, self._callers.port))
+        response = answer(None, 204)
+        response.headers["set-cookie"] = access.set_cookie(self._callers.port, "")
+        return response
+
+    def routes(self) -> list[Route]:
+        return [Route(LOGOUT.method, LOGOUT.path, LOGOUT.summary, None, self.logout)]
+
+
+async def _apart(call: Call[Nothing, Any]) -> Any:
+    raise AssertionError("served by Doors, which knows the callers")
+
+
+LOGIN = Route("POST", "/api/login", "A browser comes in by a link that works once.", None, _apart, body=Login)
+LOGOUT = Route("POST", "/api/logout", "This browser is out; its sockets close.", None, _apart)
+ROUTES = [Route("GET", "/api/me", "Who asks, where, and what they may do.", Me, me)]
