@@ -38,7 +38,7 @@ def chromium() -> Iterator[Browser]:
 
 def context(browser: Browser, *, phone: bool = False, dark: bool = False) -> BrowserContext:
     made = browser.new_context(
-        viewport=PHONE if phone else DESK, has_touch=phone, is_mobile=phone, device_scale_factor=2 if phone else 1,
+        viewport=PHONE if phone else DESK, has_touch=phone, is_mobile=phone, device_scale_factor=1,
         color_scheme="dark" if dark else "light", reduced_motion="reduce",
     )  # fmt: skip
     made.set_default_timeout(PATIENCE_MS)

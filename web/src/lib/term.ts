@@ -111,9 +111,37 @@ async function extras(term: Terminal, ask: (url: URL) => void): Promise<void> {
   }
 }
 
-/** How many columns and rows fit into a box at a font size, measured from the cells as they are drawn now. */
+/** The size of one cell as it is drawn now. */
 export function cells(term: Terminal): { width: number; height: number } | null {
   const core = (term as unknown as { _core?: { _renderService?: { dimensions?: { css: { cell: { width: number; height: number } } } } } })._core;
   const cell = core?._renderService?.dimensions?.css.cell;
   return cell && cell.width > 0 && cell.height > 0 ? cell : null;
+}
+
+const SMALLEST_PX = 5; // below this nothing is legible
+
+/** Letters as large as the whole terminal in its box allows, up to the usual size. */
+export class Scale {
+  private of = "";
+  private most: number;
+
+  constructor(private usual: number) {
+    this.most = usual;
+  }
+
+  fit(term: Terminal, box: HTMLElement): void {
+    const cell = cells(term);
+    const { clientWidth: width, clientHeight: height } = box;
+    if (!cell || !width || !height) return;
+    const of = `${term.cols}x${term.rows} in ${width}x${height}`;
+    if (of !== this.of) this.most = this.usual;
+    this.of = of;
+    const now = term.options.fontSize ?? this.usual;
+    const room = Math.min(width / (cell.width * term.cols), height / (cell.height * term.rows));
+    if (room < 1) this.most = now - 0.5; // cells are whole pixels: what did not fit once is not tried again
+    const font = Math.max(SMALLEST_PX, Math.min(this.most, Math.floor(now * room * 2) / 2));
+    if (font === now) return;
+    term.options.fontSize = font;
+    requestAnimationFrame(() => this.fit(term, box));
+  }
 }

@@ -1,6 +1,6 @@
 // A recording on a time axis without its idle hours, and a terminal that shows any moment of it.
 import { get, word } from "../lib/api";
-import { cells, open, type View } from "../lib/term";
+import { open, Scale, type View } from "../lib/term";
 import { fromBase64 } from "../lib/text";
 import type { Mark, Recording } from "../lib/types";
 
@@ -30,6 +30,7 @@ export class Player {
   private turn = 0; // of seeks; a later one ends an earlier one
   private frame = 0;
   private view: View;
+  private scale = new Scale(15);
   private watch: ResizeObserver;
 
   constructor(private id: string, private box: HTMLElement) {
@@ -170,11 +171,6 @@ export class Player {
   }
 
   private fit(): void {
-    const cell = cells(this.term);
-    if (!cell) return;
-    const now = this.term.options.fontSize ?? 13;
-    const room = Math.min(this.box.clientWidth / (cell.width * this.term.cols), this.box.clientHeight / (cell.height * this.term.rows));
-    const font = Math.max(5, Math.min(15, Math.floor(now * room * 2) / 2));
-    if (font !== now) this.term.options.fontSize = font;
+    this.scale.fit(this.term, this.box);
   }
 }

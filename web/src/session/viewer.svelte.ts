@@ -1,11 +1,10 @@
 // One terminal on the page: the emulator, its attachment, its size, and what is known of the controls.
 import type { Terminal } from "@xterm/xterm";
 import { Attachment } from "../lib/attach";
-import { cells, open, type View } from "../lib/term";
+import { cells, open, Scale, type View } from "../lib/term";
 import { plain } from "../lib/text";
 import type { AttachMessage, Controls, Session } from "../lib/types";
 
-const SMALLEST_PX = 5; // below this nothing is legible, and the rest is reached by scrolling
 // Reports of the mouse and of focus come from moving about, not from typing: they must not take free controls.
 const REPORT = /^(\x1b\[[IO]|\x1b\[<[\d;]+[mM]|\x1b\[M[\s\S]{3})+$/;
 
@@ -24,11 +23,13 @@ export class Viewer {
   private attachment: Attachment;
   private view: View;
   private acted = false;
+  private scale: Scale;
   private base: number;
   private watch: ResizeObserver;
 
   constructor(id: string, private box: HTMLElement, leave: () => void, search: () => void) {
     this.base = this.touch ? 12 : 13;
+    this.scale = new Scale(this.base);
     this.view = open(box, { fontSize: this.base, typing: !this.touch, ask: (url) => (this.link = url) });
     this.term = this.view.term;
     this.keys(leave, search);
@@ -150,10 +151,7 @@ export class Viewer {
     const cell = cells(this.term);
     if (!size || !cell) return;
     if (this.acted && this.mine && (size.cols !== this.term.cols || size.rows !== this.term.rows)) this.attachment.resize(size.cols, size.rows);
-    const now = this.term.options.fontSize ?? this.base;
-    const room = Math.min(this.box.clientWidth / (cell.width * this.term.cols), this.box.clientHeight / (cell.height * this.term.rows));
-    const font = Math.max(SMALLEST_PX, Math.min(this.base, Math.floor(now * room * 2) / 2));
-    if (font !== now) this.term.options.fontSize = font;
+    this.scale.fit(this.term, this.box);
   }
 }
 
