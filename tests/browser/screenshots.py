@@ -14,6 +14,15 @@ from tests.support.showcase import fill
 from tests.support.web import serve
 
 
+def screens(ids: dict[str, str]) -> dict[str, str]:
+    """Every screen behind the login, with its address."""
+    return {
+        "inbox": "/inbox", "sessions": "/sessions", "session": f"/sessions/{ids['shell']}",
+        "watching": f"/sessions/{ids['agent']}", "replay": f"/sessions/{ids['agent']}/replay", "work": "/work",
+        "task": "/work/shop/tasks/1.1", "run": f"/runs/{ids['run']}", "report": "/report", "access": "/access",
+    }  # fmt: skip
+
+
 def settled(page: Page, name: str) -> None:
     """Until a screen shows what it is for."""
     wait = page.get_by_text
@@ -51,11 +60,6 @@ def main(out: Path, wanted: list[str]) -> None:
         try:
             url = serve(hold)
             ids = fill(hold, Path(folder, "shop"))
-            screens = {
-                "inbox": "/inbox", "sessions": "/sessions", "session": f"/sessions/{ids['shell']}",
-                "watching": f"/sessions/{ids['agent']}", "replay": f"/sessions/{ids['agent']}/replay", "work": "/work",
-                "task": "/work/shop/tasks/1.1", "run": f"/runs/{ids['run']}", "report": "/report", "access": "/access",
-            }  # fmt: skip
             with chrome.chromium() as browser:
                 for phone in (False, True):
                     for dark in (False, True):
@@ -68,7 +72,7 @@ def main(out: Path, wanted: list[str]) -> None:
                             page.screenshot(path=out / f"login-{tail}")
                             page.close()
                         page = chrome.logged_in(hold, made)
-                        for name, path in screens.items():
+                        for name, path in screens(ids).items():
                             if wanted and name not in wanted:
                                 continue
                             page.goto(url + path)

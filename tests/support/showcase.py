@@ -48,11 +48,14 @@ def _sessions(hold: HomeForTests, folder: Path) -> dict[str, str]:
     (folder / "test.sh").write_text(_BUILD)
     agent = claude.run(bash, name="fix-login", cwd=cwd, env=calm)
     agent.take(why="working on 1.1")
-    agent.exec("git init -q . 2>/dev/null; ls", timeout=60)
-    agent.exec("bash test.sh", timeout=60)
-    agent.exec("grep -n LIMIT test.sh; false", timeout=60)
+    agent.exec("ls", timeout=60)
+    agent.exec("grep -c LIMIT *.sh; test -d src", timeout=60, why="is it the limit?")
+    for typed in ("clear", "bash test.sh"):
+        agent.send(typed, enter=True)
     shell = hold.run(*bash, name="shell", cwd=cwd, env=calm)
-    shell.exec("bash test.sh", timeout=60, why="what is left")
+    shell.send("bash test.sh", enter=True, why="what is left")
+    for ran in (agent, shell):
+        ran.wait(text="in 2.31 s", timeout=60)
     deploy = claude.run(["bash", "-c", _DEPLOY], name="deploy", cwd=cwd)
     secret = hold.run("bash", "-c", "read -r -s -p 'Password for registry.local: ' p; sleep 3600", name="registry", cwd=cwd)
     for waiting in (deploy, secret):

@@ -4,6 +4,7 @@
 // come back overlap: one that hangs must not keep the next from succeeding, and a slow host must not be given up on.
 
 const SILENCE_MS = 8000; // the server says something every 5 s; one heartbeat may be late
+const ANSWER_MS = 1500; // for a sign of life when the network is back: a new line then still fits into 3 s
 const AGAIN_MS = 1500; // between attempts: two of them, and an answer, fit into the 3 s after a network's return
 const ATTEMPT_MS = 15000; // an attempt that is still unanswered then will not be
 const ATTEMPTS_MAX = 4; // at once
@@ -23,7 +24,7 @@ export interface LineEvents {
 export class Line {
   private current: WebSocket | null = null;
   private attempts = new Set<WebSocket>();
-  private heard = 0;
+  private heard = 0; // by the clock on the wall, which goes on while a laptop sleeps
   private tried = 0;
   private everything = new AbortController();
   private timer: ReturnType<typeof setInterval>;
@@ -58,19 +59,22 @@ export class Line {
     this.attempt();
   }
 
-  /** The network or the page came back: what was silent for longer than a heartbeat is not trusted. */
+  /** The network or the page came back: a line that does not answer now is not waited for any longer. */
   private returned(): void {
     if (document.visibilityState === "hidden") return;
-    if (this.current && performance.now() - this.heard < SILENCE_MS * 0.75) {
-      this.send({ kind: "ping" });
+    const { current, heard } = this;
+    if (!current) {
+      if (this.attempts.size < ATTEMPTS_MAX) this.attempt();
       return;
     }
-    if (this.current) this.lose();
-    if (this.attempts.size < ATTEMPTS_MAX) this.attempt();
+    this.send({ kind: "ping" });
+    setTimeout(() => {
+      if (this.current === current && this.heard === heard) this.again();
+    }, ANSWER_MS);
   }
 
   private check(): void {
-    const now = performance.now();
+    const now = Date.now();
     if (this.current) {
       if (now - this.heard > SILENCE_MS) this.again();
       return;
@@ -86,7 +90,7 @@ export class Line {
   }
 
   private attempt(): void {
-    this.tried = performance.now();
+    this.tried = Date.now();
     const url = this.events.address().replace(/^/, `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}`);
     let socket: WebSocket;
     try {
@@ -100,7 +104,7 @@ export class Line {
     socket.onmessage = (event: MessageEvent<string | ArrayBuffer>) => {
       clearTimeout(giveUp);
       if (!this.won(socket)) return;
-      this.heard = performance.now();
+      this.heard = Date.now();
       this.events.message(event.data);
     };
     socket.onclose = (event) => {
