@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
-import threading
 
+import pytest
 from playwright.sync_api import Page, Request, WebSocket, expect
 
+from holdfast.model.errors import HoldfastError
 from tests.support import browser as chrome
 from tests.support.home import HomeForTests
 from tests.support.operators import acting_as, enrol
@@ -59,8 +61,6 @@ def test_a_secret_is_nowhere_but_in_its_own_request(hold: HomeForTests, url: str
     field.fill(SECRET)
     card.get_by_role("button", name="Reply").click()
     expect(card).to_have_count(0)
-    import hashlib
-
     digest = hashlib.sha256(SECRET.encode()).hexdigest()
     session.wait(text=digest, timeout=60)
     phone.goto(f"{url}/sessions/{session.id}")
@@ -102,7 +102,7 @@ def test_keys_that_glass_lacks_are_in_a_bar(hold: HomeForTests, url: str, phone:
     chrome.shows(phone, "\none")
     phone.get_by_role("button", name="Control C").click()
     chrome.shows(phone, "^C")
-    phone.get_by_role("button", name="Up").click()
+    phone.get_by_role("button", name="Up", exact=True).click()
     phone.get_by_role("button", name="Enter", exact=True).click()
     session.wait(text="one\r\n(?s:.*)one\r\n(?s:.*)one", timeout=60)
 
@@ -116,9 +116,10 @@ def test_questions_and_requests_are_answered_with_buttons(hold: HomeForTests, ph
         assert agent.asked(asked.id, timeout=60).answer == "develop"
         session = hold.run("sleep", "600", name="mine")
         session.take()
-        waits = threading.Thread(target=lambda: hold("take", "mine", "--wait", "60", HOLDFAST_OPERATOR="claude"), daemon=True)
-        waits.start()
+        with pytest.raises(HoldfastError, match="controls"):
+            agent.session("mine").take(why="the tests are mine to fix")
         card = phone.get_by_role("article", name="claude wants the controls")
-        card.get_by_role("button", name="Deny").click()
+        expect(card).to_contain_text("the tests are mine to fix")
+        card.get_by_role("button", name="Approve").click()
         expect(card).to_have_count(0)
-        waits.join(90)
+        assert session.status().controls.name == "claude"
