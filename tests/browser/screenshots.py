@@ -53,6 +53,26 @@ def settled(page: Page, name: str) -> None:
         page.get_by_role("img").wait_for()
 
 
+def _pictures(hold: HomeForTests, url: str, ids: dict[str, str], out: Path, wanted: list[str], phone: bool) -> None:
+    scale = 2 if phone else 1  # as a phone's screen has it; the terminal's canvas asks the browser itself, not the page
+    with chrome.chromium(f"--force-device-scale-factor={scale}") as browser:
+        for dark in (False, True):
+            made = chrome.context(browser, phone=phone, dark=dark, scale=scale)
+            tail = f"{'phone' if phone else 'desk'}-{'dark' if dark else 'light'}.png"
+            page = made.new_page()
+            page.goto(url)
+            page.get_by_role("button", name="Log in").wait_for()
+            page.screenshot(path=out / f"login-{tail}")
+            page = chrome.logged_in(hold, made)
+            for name, path in screens(ids).items():
+                if wanted and name not in wanted:
+                    continue
+                page.goto(url + path)
+                settled(page, name)
+                page.screenshot(path=out / f"{name}-{tail}")
+            made.close()
+
+
 def main(out: Path, wanted: list[str]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -60,25 +80,8 @@ def main(out: Path, wanted: list[str]) -> None:
         try:
             url = serve(hold)
             ids = fill(hold, Path(folder, "shop"))
-            with chrome.chromium() as browser:
-                for phone in (False, True):
-                    for dark in (False, True):
-                        made = chrome.context(browser, phone=phone, dark=dark)
-                        tail = f"{'phone' if phone else 'desk'}-{'dark' if dark else 'light'}.png"
-                        if not wanted or "login" in wanted:
-                            page = made.new_page()
-                            page.goto(url)
-                            page.get_by_role("button", name="Log in").wait_for()
-                            page.screenshot(path=out / f"login-{tail}")
-                            page.close()
-                        page = chrome.logged_in(hold, made)
-                        for name, path in screens(ids).items():
-                            if wanted and name not in wanted:
-                                continue
-                            page.goto(url + path)
-                            settled(page, name)
-                            page.screenshot(path=out / f"{name}-{tail}")
-                        made.close()
+            for phone in (False, True):
+                _pictures(hold, url, ids, out, wanted, phone)
         finally:
             hold.close()
 

@@ -29,16 +29,16 @@ _TEXT = """() => {
 
 
 @contextlib.contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*flags: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
         yield browser
         browser.close()
 
 
-def context(browser: Browser, *, phone: bool = False, dark: bool = False) -> BrowserContext:
+def context(browser: Browser, *, phone: bool = False, dark: bool = False, scale: int = 1) -> BrowserContext:
     made = browser.new_context(
-        viewport=PHONE if phone else DESK, has_touch=phone, is_mobile=phone, device_scale_factor=1,
+        viewport=PHONE if phone else DESK, has_touch=phone, is_mobile=phone, device_scale_factor=scale,
         color_scheme="dark" if dark else "light", reduced_motion="reduce",
     )  # fmt: skip
     made.set_default_timeout(PATIENCE_MS)

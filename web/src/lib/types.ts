@@ -60,7 +60,7 @@ export interface Doubt {
   action?: string | null;
 }
 export type Run = Omit<Schemas["Run"], "in_doubt"> & { in_doubt: Omit<Doubt, "run">[] };
-export type Difference = Schemas["Difference"] & { removed?: unknown[]; added?: unknown[] };
+export type Difference = Schemas["Difference"] & { removed?: unknown[]; added?: unknown[]; entries?: Difference[] };
 export type CheckpointDiff = Omit<Schemas["Compared"], "changes"> & { changes: Difference[] };
 export interface ReportedTask {
   task_id: string;
