@@ -39,11 +39,11 @@ def test_pages_of_other_sites_may_not_ask(hold: HomeForTests) -> None:
             assert request(url, path, token=secret, body=INITIALIZE, Origin=origin)[0] == 403, origin
 
 
-def test_every_path_but_the_health_check_needs_a_valid_token(hold: HomeForTests) -> None:
+def test_every_path_that_tells_something_needs_a_valid_token(hold: HomeForTests) -> None:
     url = serve(hold)
     secret = token(hold, "remote")
     assert request(url, "/healthz", method="GET") == (200, {"ok": True})
-    for path in ("/mcp", "/", "/api", "/healthz/", "/mcp/", f"/mcp?token={secret}", f"/mcp?access_token={secret}"):
+    for path in ("/mcp", "/api", "/api/sessions", "/mcp/", f"/mcp?token={secret}", f"/mcp?access_token={secret}"):
         for method in ("GET", "POST", "DELETE", "OPTIONS"):
             assert request(url, path, method=method, body=INITIALIZE)[0] == 401, (method, path)
     for wrong in (secret[:-1], secret + "x", secret.upper(), "hft_", "x" * 4096, ""):

@@ -80,7 +80,7 @@ def _serve(args: argparse.Namespace, host: Host) -> dict[str, Any] | None:
         return None
     link = login_link(host, served["url"], args.why)
     _say(args, f"the console: {link['link']}")
-    _say(args, "the link works once, and for ten minutes (hold web link: another); hold mcp token AGENT lets an agent in")
+    _say(args, "it works once, and for ten minutes (hold web link: another); hold mcp token AGENT lets an agent in")
     served["link"] = link["link"]
     if not web.is_loopback(web.parse(args.web)[0]):
         _say(args, "this port is not encrypted: whoever is on that network can read it, tokens too")

@@ -28,7 +28,9 @@ _TAKE, _RELEASE, _SEEN = 1, 2, 3  # ids of what this client asks of the keeper
 class Wanted:
     """What a browser asked for when it came."""
 
-    def __init__(self, session: str, at: int | None, client: str, read_only: bool, size: tuple[int, int] | None) -> None:
+    def __init__(
+        self, session: str, at: int | None, client: str, read_only: bool, size: tuple[int, int] | None
+    ) -> None:
         self.session, self.at, self.client, self.read_only, self.size = session, at, client, read_only, size
 
 
@@ -40,6 +42,7 @@ class Viewer:
         self._session, self._me, self._terminal = wanted.session, "", True
         self._keeper: AsyncLine | None = None
         self._stream, self._window = Stream(0), Window(limits.VIEW_UNACKED_BYTES)
+        self._printed = bytearray()  # of this wake-up, not sent yet
         self._room = asyncio.Event()
         self._typed: asyncio.Queue[bytes] = asyncio.Queue(limits.VIEW_INPUTS_MAX)
         self._controls: Json = {}
@@ -97,18 +100,25 @@ class Viewer:
         decoder = frames.Decoder()
         while data := await self._keeper.receive():
             for kind, payload in decoder.feed(data):
-                await self._frame(kind, payload)
+                if kind == frames.OUTPUT:
+                    offset, _, output = frames.parse_output(payload)
+                    self._printed += self._stream.feed(offset, output)
+                else:
+                    await self._flush()
+                    await self._frame(kind, payload)
+            await self._flush()
             if self._window.full:
                 await self._wait_for_room()
         raise Over(AGAIN, "the line to the session is gone")
 
+    async def _flush(self) -> None:
+        """What one wake-up brought goes out as one message."""
+        if self._printed:
+            data, self._printed = bytes(self._printed), bytearray()
+            await self._show(data)
+
     async def _frame(self, kind: int, payload: bytes) -> None:
-        if kind == frames.OUTPUT:
-            offset, _, data = frames.parse_output(payload)
-            shown = self._stream.feed(offset, data)
-            if shown:
-                await self._show(shown)
-        elif kind == frames.GAP:
+        if kind == frames.GAP:
             start, end = frames.parse_pair(payload)
             if self._stream.gap(start, end):
                 await self._line.tell("gap", **{"from": start, "to": end})

@@ -115,7 +115,8 @@ def stands(session: Json) -> str:
 def said(session: Json, printed: int) -> str:
     if printed <= 0:
         return "said nothing"
-    size = f"{printed} bytes" if printed < 10_000 else f"{printed / 1e3:.0f} kB" if printed < 1e7 else f"{printed / 1e6:.0f} MB"
+    small, middle = printed < 10_000, printed < 10_000_000
+    size = f"{printed} bytes" if small else f"{printed / 1e3:.0f} kB" if middle else f"{printed / 1e6:.0f} MB"
     return f"said {size}" + (f", last: {session['last_line']}" if session.get("last_line") else "")
 
 

@@ -9,6 +9,7 @@ a cookie, which counts for the API alone and under the conditions of access.py.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -28,6 +29,7 @@ HOST = "holdfast.host"  # the host as that caller reaches it
 LOGGED_OUT = 4401  # how a socket is closed whose caller is nobody any more
 _OPEN = frozenset({"/healthz", "/api/login"})  # paths that tell nothing, and so ask for nobody
 _CLOSED = ("/api", "/mcp")  # these and all below; everything else is the page, which is everybody's to load
+_CLOSE_S = 5.0  # to say that it is over; a browser that does not read any more is left without
 _WATCH_AFTER_S = 1.0  # a request that takes longer is a stream, and ends when its caller's time does
 
 
@@ -123,7 +125,10 @@ class _Socket:
 
     async def end(self) -> None:
         if self._open:
-            await self._send({"type": "websocket.close", "code": LOGGED_OUT, "reason": "not logged in any more"})
+            with contextlib.suppress(TimeoutError, RuntimeError, OSError):  # it went first, or does not read
+                async with asyncio.timeout(_CLOSE_S):
+                    about = {"code": LOGGED_OUT, "reason": "not logged in any more"}
+                    await self._send({"type": "websocket.close", **about})
 
 
 _STATUS = {"unknown": 401, "not_allowed": 403}

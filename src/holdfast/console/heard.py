@@ -55,7 +55,7 @@ class Pong(msgspec.Struct, frozen=True, tag_field="kind", tag="pong"):
 
 MESSAGES = (Input, Resize, Take, Release, Seen, Ack, Ping, Pong)
 Message = Input | Resize | Take | Release | Seen | Ack | Ping | Pong
-_decoder = msgspec.json.Decoder(Message)
+_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 
 
 def parse(text: str | bytes | None) -> Message:

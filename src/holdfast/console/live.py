@@ -13,7 +13,7 @@ from . import heard
 from .sockets import Line
 
 Json = dict[str, Any]
-_LOOK_SHARE = 4  # a look that takes long is followed by a pause of so many times its length: a fifth of the time at most
+_LOOK_SHARE = 4  # a look that takes long is followed by a pause of so many times its length: a fifth of the time
 _AGAIN_S = 1.0  # before the next try while the host is away
 
 
@@ -131,7 +131,7 @@ class Watcher:
 
 
 def differs(before: Json, now: Json) -> bool:
-    """Whether something changed that is worth telling: when it was looked at, and in which words it was judged, is not."""
+    """Whether something changed that is worth telling: not when it was looked at, nor the words it was judged in."""
     return _told(before) != _told(now)
 
 

@@ -114,8 +114,8 @@ def _parameters(route: Route, components: Json) -> list[Json]:
 
 
 def _id(route: Route) -> str:
-    words = [word for word in re.split(r"[/{}:._]+", route.path.removeprefix("/api")) if word not in ("", "path", "int")]
-    return "_".join([route.method.lower(), *words])
+    words = re.split(r"[/{}:._]+", route.path.removeprefix("/api"))
+    return "_".join([route.method.lower(), *(word for word in words if word not in ("", "path", "int"))])
 
 
 def _plain(path: str) -> str:

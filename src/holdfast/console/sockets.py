@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Coroutine
 from typing import Any
@@ -16,6 +17,8 @@ from . import heard
 
 # How a socket is closed; the page does something else for each.
 DONE, AGAIN, NOT_ALLOWED, NOT_FOUND, BAD, FULL = 1000, 4000, 4403, 4404, 1008, 1013
+_CLOSE_S = 5.0  # to say why; a browser that does not read any more is left without
+_GONE = (WebSocketDisconnect, RuntimeError, OSError)  # what sending to a browser raises that went
 _CODES = {"not_found": NOT_FOUND, "not_allowed": NOT_ALLOWED, "invalid": BAD, "usage": BAD, "conflict": DONE}
 
 
@@ -68,16 +71,17 @@ class Line:
         tasks = [asyncio.ensure_future(work) for work in (*works, self.beat())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                await self._end(task.exception())
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        await self._end(next((task.exception() for task in tasks if task in done), None))
 
     async def refuse(self, error: HoldfastError) -> None:
-        """Before anything has begun: what is wrong, and the end."""
-        await self.tell("refused", error=error.as_dict())
+        """What is wrong, and the end."""
+        with contextlib.suppress(TimeoutError, *_GONE):
+            async with asyncio.timeout(_CLOSE_S):
+                await self.tell("refused", error=error.as_dict())
         await self.close(_CODES.get(error.code, AGAIN), error.message)
 
     async def _end(self, error: BaseException | None) -> None:
@@ -85,15 +89,14 @@ class Line:
             await self.close(error.code, error.reason)
         elif isinstance(error, HoldfastError):
             await self.refuse(error)
-        elif error is not None and not isinstance(error, (WebSocketDisconnect, RuntimeError, OSError)):
+        elif error is not None and not isinstance(error, _GONE):
             await self.close(AGAIN, "something failed here")
             raise error
 
     async def close(self, code: int, reason: str) -> None:
-        try:
-            await self._socket.close(code, reason.encode()[:120].decode("utf-8", "ignore"))
-        except (RuntimeError, WebSocketDisconnect, OSError):
-            pass  # it went first
+        with contextlib.suppress(TimeoutError, *_GONE):  # it went first, or does not read
+            async with asyncio.timeout(_CLOSE_S):
+                await self._socket.close(code, reason.encode()[:120].decode("utf-8", "ignore"))
 
 
 def _text(kind: str, facts: dict[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""The API's routes as data: what each is called, takes and answers. The OpenAPI document is made from the same table."""
+"""The API's routes as data: what each is called, takes and answers. Its document is made from the same table."""
 
 from __future__ import annotations
 

@@ -6,6 +6,9 @@ from collections import deque
 
 from ..term.queries import QueryFilter
 
+_ENQS_MAX = 4096  # within one escape sequence: a hostile one with more is gone on from a little late
+_FRAME_COST = 256  # what a frame of a byte counts for: frames are bounded as bytes are
+
 
 class Stream:
     """Output without the questions that a terminal would answer, each piece with the offset to go on from after it.
@@ -16,15 +19,18 @@ class Stream:
 
     def __init__(self, at: int) -> None:
         self.at = at  # the next byte that is wanted
-        self._filter, self._from, self._left_out, self._inside = QueryFilter(), at, 0, 0
+        self._anew(at)
+
+    def _anew(self, start: int) -> None:
+        self._filter, self._start = QueryFilter(), start
+        self._fed = 0  # bytes that the filter was given
+        self._gone, self._enqs = 0, deque[int]()  # ENQs taken out before that: their number; where the latest were
 
     def begin(self, restore: bytes, at: int) -> bytes:
         """A screen was drawn anew, as of `at`; it may end inside a sequence that the output goes on with."""
         self.at = at
-        self._filter = QueryFilter()
-        drawn = self._filter.strip(restore)
-        self._from, self._left_out, self._inside = at - len(restore), 0, 0
-        return drawn
+        self._anew(at - len(restore))
+        return self._strip(restore)
 
     def feed(self, offset: int, data: bytes) -> bytes:
         """What is to be shown of a piece. One from before a jump, or twice the same, is nothing."""
@@ -32,24 +38,32 @@ class Stream:
             return b""
         data = data[self.at - offset :]
         self.at += len(data)
-        first, *rest = data.split(b"\x05")  # ENQ is a question too; here it is counted
-        shown = [self._filter.strip(first)]
+        return self._strip(data)
+
+    def _strip(self, data: bytes) -> bytes:
+        first, *rest = data.split(b"\x05")  # ENQ is a question by itself; here it is counted
+        shown = [self._passed(first)]
         for piece in rest:
-            if self._filter.open:
-                self._inside += 1
-            else:
-                self._left_out += 1
-            shown.append(self._filter.strip(piece))
-            if not self._filter.open:
-                self._left_out, self._inside = self._left_out + self._inside, 0
+            self._enqs.append(self._fed)
+            if len(self._enqs) > _ENQS_MAX:
+                self._enqs.popleft()
+                self._gone += 1
+            shown.append(self._passed(piece))
+        if not self._filter.open:
+            self._gone += len(self._enqs)
+            self._enqs.clear()
         return b"".join(shown)
+
+    def _passed(self, data: bytes) -> bytes:
+        self._fed += len(data)
+        return self._filter.strip(data)
 
     def gap(self, start: int, end: int) -> bool:
         """Output that is gone; whether it is news."""
         if start > self.at or end <= self.at:
             return False
         self.at = end
-        self._filter, self._from, self._left_out, self._inside = QueryFilter(), end, 0, 0
+        self._anew(end)
         return True
 
     @property
@@ -57,7 +71,8 @@ class Stream:
         """The offset to go on from."""
         if not self._filter.open:
             return self.at
-        return min(self.at, self._from + self._filter.settled + self._left_out)
+        begun = self._filter.settled
+        return min(self.at, self._start + begun + self._gone + sum(enq <= begun for enq in self._enqs))
 
 
 class Window:
@@ -69,7 +84,7 @@ class Window:
         self._waiting: deque[tuple[int, int]] = deque()  # the offset after a frame, and the bytes sent by then
 
     def sent(self, after: int, size: int) -> None:
-        self._sent += size
+        self._sent += max(size, _FRAME_COST)
         self._waiting.append((after, self._sent))
 
     def acked(self, offset: int) -> None:

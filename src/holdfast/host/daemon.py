@@ -31,8 +31,8 @@ from .operations import Operations
 from .operators import Operators, os_user
 from .policy import Policies
 from .reading import Reading
-from .refusals import Refusals
 from .recovery import Recovery
+from .refusals import Refusals
 from .registry import Registry
 from .screens import Screens
 from .server import Peer, Server, listen

@@ -66,7 +66,7 @@ class Channels(Approving):
             "rights": rights, "grants": grants, "until": until,
             "via": str(request.get("via") or "sdk"), "client": str(request.get("client") or ids.new("")),
             "attach": attach,
-            # A terminal shows its echo, an ACK would only wake its client twice; one far away sends again what got lost.
+            # A terminal shows its echo, an ACK only wakes its client twice; one far away sends again what got lost.
             "acks": not attach or bool(request.get("acks")),
         }  # fmt: skip
         sock.sendall(frames.message(frames.HELLO, hello))
