@@ -74,6 +74,16 @@ def test_the_keyboard_gets_out_of_the_terminal(hold: HomeForTests, url: str, des
     assert desk.evaluate("document.activeElement.tagName") == "BUTTON"
 
 
+def test_a_screen_reader_gets_the_output_as_text(hold: HomeForTests, url: str, desk: Page) -> None:
+    session = hold.run("bash", "-c", "echo to be read; sleep 600", name="says")
+    _open(desk, url, session.id)
+    chrome.shows(desk, "to be read")
+    desk.get_by_role("button", name="More").click()
+    desk.get_by_label("For a screen reader").check()
+    desk.get_by_role("button", name="Close").click()
+    expect(desk.locator(".xterm-accessibility")).to_contain_text("to be read")
+
+
 def test_text_is_found_and_the_tabs_tell_of_processes_and_people(hold: HomeForTests, url: str, desk: Page) -> None:
     session = hold.run(*SHELL, name="shell", env=CALM)
     session.exec("echo needle in a haystack", timeout=60, why="looking")

@@ -18,6 +18,8 @@ export class Viewer {
   notice = $state("");
   link = $state.raw<URL | null>(null);
   over = $state(0);
+  /** Output is put into the page for screen readers. A choice, because it hinders input methods. */
+  aloud = $state(localStorage.getItem("aloud") === "yes");
   readonly touch = matchMedia("(pointer: coarse)").matches || matchMedia("(max-width: 719px)").matches;
   term: Terminal;
   private attachment: Attachment;
@@ -32,6 +34,7 @@ export class Viewer {
     this.scale = new Scale(this.base);
     this.view = open(box, { fontSize: this.base, typing: !this.touch, ask: (url) => (this.link = url) });
     this.term = this.view.term;
+    this.term.options.screenReaderMode = this.aloud;
     this.keys(leave, search);
     this.attachment = new Attachment(id, {
       write: (data, shown) => this.term.write(data, shown),
@@ -71,6 +74,12 @@ export class Viewer {
 
   release(): void {
     if (!this.attachment.release()) this.unsent();
+  }
+
+  setAloud(yes: boolean): void {
+    this.aloud = yes;
+    this.term.options.screenReaderMode = yes;
+    localStorage.setItem("aloud", yes ? "yes" : "no");
   }
 
   dispose(): void {
