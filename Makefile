@@ -1,6 +1,6 @@
 # One-word commands for people and for CI. The work is in scripts/, which can be run on their own.
 .DEFAULT_GOAL := help
-.PHONY: help up test lint bench demo setup clean
+.PHONY: help up test lint bench demo screenshots setup clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 15
@@ -22,6 +22,9 @@ bench: ## side-by-side measurements
 demo: ## a guided tour, in a home of its own
 	@scripts/setup runtime
 	.venv/bin/hold demo
+
+screenshots: setup ## every screen of the console, in both sizes and themes, into build/screenshots
+	.venv/bin/python -m tests.browser.screenshots build/screenshots
 
 setup: ## .venv with everything for development, and the Debian packages that tests run
 	@scripts/setup dev

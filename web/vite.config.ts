@@ -1,10 +1,10 @@
-// The console is built into the Python package: relative addresses, no source maps, nothing from elsewhere.
+// The console is built into the Python package: addresses from the root, no source maps, nothing from elsewhere.
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vite";
 
 export default defineConfig({
   plugins: [svelte()],
-  base: "./",
+  base: "/", // pages have addresses of their own, at any depth
   build: {
     outDir: "../src/holdfast/console/static",
     emptyOutDir: true,

@@ -1,0 +1,23 @@
+"""The page's types of the API are made from its document, and made again when that changes (`npm run types`)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+WEB = Path(__file__).parents[2] / "web"
+
+
+def _declared(text: str) -> dict[str, set[str]]:
+    """Each schema in the declarations with the names of its properties."""
+    schemas = text[text.index("    schemas: {") : text.index("    responses: never;")]
+    found = re.finditer(r"^ {8}(\w+): (?:\{(.*?)^ {8}\}|[^{].*?);$", schemas, re.MULTILINE | re.DOTALL)
+    return {m[1]: set(re.findall(r'^ {12}"?(\w+)"?\??:', m[2] or "", re.MULTILINE)) for m in found}
+
+
+def test_the_declarations_have_every_schema_of_the_document_with_its_properties() -> None:
+    document = json.loads((WEB / "openapi.json").read_text())["components"]["schemas"]
+    declared = _declared((WEB / "src/lib/api.d.ts").read_text())
+    wanted = {name: set(schema.get("properties", {})) for name, schema in document.items()}
+    assert declared == wanted

@@ -1,0 +1,169 @@
+// One terminal on the page: the emulator, its attachment, its size, and what is known of the controls.
+import type { Terminal } from "@xterm/xterm";
+import { Attachment } from "../lib/attach";
+import { cells, open, Scale, type View } from "../lib/term";
+import { plain } from "../lib/text";
+import type { AttachMessage, Controls, Session } from "../lib/types";
+
+// Reports of the mouse and of focus come from moving about, not from typing: they must not take free controls.
+const REPORT = /^(\x1b\[[IO]|\x1b\[<[\d;]+[mM]|\x1b\[M[\s\S]{3})+$/;
+
+export class Viewer {
+  connected = $state(false);
+  /** It was connected once: from then on a missing connection is worth a word. */
+  begun = $state(false);
+  controls = $state.raw<Controls | null>(null);
+  exit = $state.raw<Session["exit"] | undefined>(undefined);
+  /** What happened to the controls or the output, for people. */
+  notice = $state("");
+  link = $state.raw<URL | null>(null);
+  over = $state(0);
+  /** Output is put into the page for screen readers. A choice, because it hinders input methods. */
+  aloud = $state(localStorage.getItem("aloud") === "yes");
+  readonly touch = matchMedia("(pointer: coarse)").matches || matchMedia("(max-width: 719px)").matches;
+  term: Terminal;
+  private attachment: Attachment;
+  private view: View;
+  private acted = false;
+  private scale: Scale;
+  private base: number;
+  private watch: ResizeObserver;
+
+  constructor(id: string, private box: HTMLElement, leave: () => void, search: () => void) {
+    this.base = this.touch ? 12 : 13;
+    this.scale = new Scale(this.base);
+    this.view = open(box, { fontSize: this.base, typing: !this.touch, ask: (url) => (this.link = url) });
+    this.term = this.view.term;
+    this.term.options.screenReaderMode = this.aloud;
+    this.keys(leave, search);
+    this.attachment = new Attachment(id, {
+      write: (data, shown) => this.term.write(data, shown),
+      resize: (cols, rows) => this.term.write("", () => this.sized(cols, rows)), // after what was written before it
+    }, {
+      size: () => this.wanted(),
+      connected: (yes) => {
+        this.connected = yes;
+        this.begun ||= yes;
+      },
+      message: (message) => this.heard(message),
+      over: (code) => (this.over = code),
+    }); // prettier-ignore
+    this.watch = new ResizeObserver(() => this.fit());
+    this.watch.observe(box);
+  }
+
+  get mine(): boolean {
+    return this.controls?.mine ?? false;
+  }
+
+  /** Somebody else has the controls: typing would be refused, so it is not even tried. */
+  get watching(): boolean {
+    return Boolean(this.controls?.holder) && !this.mine;
+  }
+
+  type(text: string): boolean {
+    if (!this.may()) return false;
+    this.acted = true;
+    return this.attachment.type(text) || this.unsent();
+  }
+
+  take(): void {
+    this.acted = true;
+    if (!this.attachment.take()) this.unsent();
+  }
+
+  release(): void {
+    if (!this.attachment.release()) this.unsent();
+  }
+
+  setAloud(yes: boolean): void {
+    this.aloud = yes;
+    this.term.options.screenReaderMode = yes;
+    localStorage.setItem("aloud", yes ? "yes" : "no");
+  }
+
+  dispose(): void {
+    this.watch.disconnect();
+    this.attachment.close();
+    this.view.dispose();
+  }
+
+  /** The whole screen, or what is selected. */
+  text(): string {
+    if (this.term.hasSelection()) return this.term.getSelection();
+    const buffer = this.term.buffer.active;
+    const lines: string[] = [];
+    for (let y = 0; y < this.term.rows; y += 1) lines.push(buffer.getLine(buffer.baseY + y)?.translateToString(true) ?? "");
+    return lines.join("\n").trimEnd();
+  }
+
+  private may(): boolean {
+    if (this.exit !== undefined || this.over) return false;
+    if (!this.watching) return true;
+    this.notice = `${plain(this.controls?.name ?? "somebody", 80)} holds the controls. Take over to type.`;
+    return false;
+  }
+
+  private unsent(): false {
+    this.notice = "Not connected: that was not sent.";
+    return false;
+  }
+
+  private keys(leave: () => void, search: () => void): void {
+    this.term.attachCustomKeyEventHandler((event) => {
+      if (!event.ctrlKey || !event.shiftKey || event.altKey || event.metaKey) return true;
+      const act = { KeyL: leave, KeyF: search, KeyC: () => void navigator.clipboard?.writeText(this.text()) }[event.code];
+      if (!act) return true;
+      event.preventDefault();
+      if (event.type === "keydown") act();
+      return false;
+    });
+    this.term.onData((data) => {
+      if (REPORT.test(data) && !this.mine) return;
+      this.type(data);
+    });
+    this.term.onBinary((data) => {
+      if (this.mine) this.attachment.typeBytes(Uint8Array.from(data, (c) => c.charCodeAt(0)));
+    });
+  }
+
+  private heard(message: AttachMessage): void {
+    if (message.kind === "controls") {
+      this.controls = message;
+      if (!message.mine) this.acted = false;
+      if (message.mine || !message.holder) this.notice = "";
+      this.fit();
+    } else if (message.kind === "taken") this.notice = `${plain(message.by.name, 80)} took the controls.${noted(message.note)}`;
+    else if (message.kind === "handed") this.notice = `${plain(message.by.name, 80)} handed you the controls.${noted(message.note)}`;
+    else if (message.kind === "gap") this.notice = `Output from byte ${message.from} to ${message.to} is no longer kept.`;
+    else if (message.kind === "refused") this.notice = [message.error.message, message.error.hint].filter(Boolean).join(": ");
+    else if (message.kind === "exit") this.exit = message.exit;
+  }
+
+  private sized(cols: number, rows: number): void {
+    if (cols > 0 && rows > 0) this.term.resize(cols, rows);
+    this.fit();
+  }
+
+  /** What would fill the box at the usual size of letters. */
+  private wanted(): { cols: number; rows: number } | null {
+    const cell = cells(this.term);
+    const { clientWidth: width, clientHeight: height } = this.box;
+    if (!cell || !width || !height) return null;
+    const scale = this.base / (this.term.options.fontSize ?? this.base);
+    return { cols: Math.max(20, Math.floor(width / (cell.width * scale))), rows: Math.max(5, Math.floor(height / (cell.height * scale))) };
+  }
+
+  /** The holder's window sizes the terminal; everyone sees all of it, with smaller letters where it must be. */
+  private fit(): void {
+    const size = this.wanted();
+    const cell = cells(this.term);
+    if (!size || !cell) return;
+    if (this.acted && this.mine && (size.cols !== this.term.cols || size.rows !== this.term.rows)) this.attachment.resize(size.cols, size.rows);
+    this.scale.fit(this.term, this.box);
+  }
+}
+
+function noted(note: string | null): string {
+  return note ? ` “${plain(note, 500)}”` : "";
+}
