@@ -113,6 +113,7 @@ def test_a_worker_stopped_at_a_random_moment_wakes_up_fenced_and_writes_nothing(
     first = crew.add().ready()
     run = submit(host, table)
     after = chance.randrange(table.batches)
+    until(lambda: holder(host, crew, run), timeout=DEADLINE_S)  # one that has not begun cannot be fenced
     until(lambda: table.moved() >= after, timeout=DEADLINE_S, pause=0.002)
     first.signal(signal.SIGSTOP)
     crew.add("--standby").ready()
