@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 # Threads looked at in one sample: a JVM or a browser has a few hundred, and at about 20 us each this bounds a
 # sample to some 10 ms. Past it the answer says `truncated`.
 THREADS_MAX = 512
+# Looks at a terminal whose mode changes under the look. A program changes it a few times when it begins to ask; one
+# that never stops is judged by the last look.
+_MOMENTS_MAX = 4
 _TIOCGPTPEER = 0x5441  # opens the slave of this very master: no path, so no other devpts can be meant
 _TIOCGSID = 0x5429  # which session this terminal controls
 _COMPAT_TOP = 1 << 32  # a 32-bit program's stack and code lie below; its call numbers are another table's
@@ -34,8 +37,18 @@ def sample(master_fd: int, tty_path: str, members: list[int]) -> dict[str, objec
 
     `threads` holds every thread of the foreground process group, and of the other members those that are
     blocked reading the terminal. Members that end meanwhile are left out.
+
+    Mode and threads belong to one moment: a prompt that turns echo off and then reads is not seen reading with echo on.
     """
-    facts, tty = _terminal(master_fd, tty_path)
+    for _ in range(_MOMENTS_MAX):
+        facts, tty = _terminal(master_fd, tty_path)
+        found = _in_front(tty, members)
+        if _terminal(master_fd, tty_path)[0]["tty"] == facts["tty"]:
+            break
+    return {**facts, **found}
+
+
+def _in_front(tty: Tty, members: list[int]) -> dict[str, object]:
     foreground: list[Stat] = []
     others: list[Stat] = []
     for pid in members:
@@ -54,13 +67,13 @@ def sample(master_fd: int, tty_path: str, members: list[int]) -> dict[str, objec
         in_front = process.pgid == tty.foreground
         for stat in _threads(process):
             if seen >= THREADS_MAX:
-                return {**facts, "threads": threads, "truncated": True}
+                return {"threads": threads, "truncated": True}
             seen += 1
             if in_front or stat.state == "S":
                 thread = _thread(process, stat, tty)
                 if thread is not None and (in_front or thread["fd_on_tty"] is True):
                     threads.append(thread)
-    return {**facts, "threads": threads, "truncated": False}
+    return {"threads": threads, "truncated": False}
 
 
 def at_prompt(master_fd: int, tty_path: str) -> list[object] | None:

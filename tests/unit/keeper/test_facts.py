@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from holdfast.keeper import facts, waits
+from holdfast.system.tree import read_stat
 from tests.support.ptyproc import DEADLINE_S, SAMPLE_S, PtyProgram
 
 Start = Callable[..., PtyProgram]
@@ -258,3 +259,25 @@ def test_memory_that_is_not_there_is_no_error() -> None:
     assert wait.on_tty is False
     wait = waits.resolve(os.getpid(), "poll", [1 << 63, 4, 0, 0, 0, 0], waits.Tty("/dev/pts/0"), controls=True)
     assert wait.on_tty is False
+
+
+def test_a_prompt_that_turns_echo_off_under_the_look_is_not_seen_with_echo_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    master, slave = pty.openpty()
+    look, looks = read_stat, list[int]()
+
+    def changing(*whom: int) -> Any:
+        if not looks:  # as `read -s -p` does, between the look at the mode and the look at who reads
+            mode = termios.tcgetattr(slave)
+            mode[3] &= ~termios.ECHO
+            termios.tcsetattr(slave, termios.TCSANOW, mode)
+        looks.append(whom[0])
+        return look(*whom)
+
+    monkeypatch.setattr(facts, "read_stat", changing)
+    try:
+        seen: Any = facts.sample(master, os.ttyname(slave), [os.getpid()])
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert looks
+    assert not seen["tty"]["echo"]
