@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,11 +19,25 @@ def pytest_configure(config: pytest.Config) -> None:
     # Started in the background by a shell, a process ignores these, and so would every shell that a test starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    _leave_the_users_home(config)
     config.addinivalue_line(
         "markers",
         "serial: needs the machine to itself (counts wake-ups, measures, or changes something global); "
         "run after the parallel part, one at a time",
     )
+
+
+def _leave_the_users_home(config: pytest.Config) -> None:
+    """An empty user's folder for this test process: start-up files of this machine neither slow a shell nor are hurt by its end.
+
+    A shell that is killed while it starts may leave a lock of somebody's tool behind, and every shell after it waits for that.
+    """
+    real, folder = Path.home(), tempfile.mkdtemp(prefix="holdfast-user-")
+    for name, place in (("PYENV_ROOT", ".pyenv"), ("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")):
+        if (real / place).is_dir():  # toolchains on the PATH that look for themselves there
+            os.environ.setdefault(name, str(real / place))
+    os.environ["HOME"] = folder
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from mcp.client.client import Client
 
 from holdfast.mcp import agent as identity
 from holdfast.mcp.server import build
-from tests.support.agents import ERAS, Tools, children, descriptors, on_stdio, plain_shell, servers
+from tests.support.agents import ERAS, Tools, children, descriptors, on_stdio, servers
 from tests.support.home import HomeForTests, until, until_async
 
 
@@ -77,10 +77,7 @@ async def _mixture(tools: Tools, calls: int) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_two_hundred_calls_leave_no_task_behind(
-    hold: HomeForTests, monkeypatch: pytest.MonkeyPatch, era: str
-) -> None:
-    monkeypatch.setenv("HOME", plain_shell(hold))
+async def test_two_hundred_calls_leave_no_task_behind(hold: HomeForTests, era: str) -> None:
     agent = await identity.enlist(str(hold.path), "inside")
 
     async def who(ctx: object) -> identity.Agent:

@@ -16,7 +16,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from tests.support.agents import ERAS, Refused, Tools, on_stdio, plain_shell
+from tests.support.agents import ERAS, Refused, Tools, on_stdio
 from tests.support.home import HomeForTests
 from tests.support.operators import enrol
 from tests.support.web import INITIALIZE
@@ -96,7 +96,6 @@ async def test_arguments_that_are_given_twice_are_an_error_and_not_a_fault_of_ou
 @contextmanager
 def _serving(hold: HomeForTests) -> Iterator[subprocess.Popen[bytes]]:
     """`hold mcp` on pipes, after the handshake."""
-    plain_shell(hold)
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     server = subprocess.Popen([sys.executable, "-m", "holdfast.cli.main", "mcp"], env=hold.env, **pipes)
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.mcp.agent import name_from
-from tests.support.agents import ERAS, Refused, on_stdio, plain_shell
+from tests.support.agents import ERAS, Refused, on_stdio
 from tests.support.home import HomeForTests
 from tests.support.operators import enrol, journal
 
@@ -93,7 +93,7 @@ async def test_a_server_inside_an_agents_session_acts_as_that_agent_and_no_wider
     hold: HomeForTests, tmp_path: Path
 ) -> None:
     enrol(hold, "narrow", verbs=["view", "exec", "type"], sessions=["narrow-*"])
-    hold.run(name="narrow-shell", acts_as="narrow", env={"HOME": plain_shell(hold)})
+    hold.run(name="narrow-shell", acts_as="narrow")
     hold.run(name="private")
     program = tmp_path / "inside.py"
     program.write_text(_INSIDE)

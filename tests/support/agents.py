@@ -51,14 +51,6 @@ class Tools:
         return told
 
 
-def plain_shell(hold: HomeForTests) -> str:
-    """A user's folder of the test's own: shells come to their prompt without the start-up files of this machine."""
-    home = hold.path.parent / "user"
-    home.mkdir(exist_ok=True)
-    hold.env["HOME"] = str(home)
-    return str(home)
-
-
 def command(*words: str) -> tuple[str, list[str]]:
     return sys.executable, ["-m", "holdfast.cli.main", "mcp", *words]
 
@@ -69,7 +61,6 @@ async def on_stdio(
     env: Json | None = None, **options: Any,
 ) -> AsyncIterator[Tools]:  # fmt: skip
     program, args = command(*words)
-    plain_shell(hold)
     server = StdioServerParameters(command=program, args=args, env={**hold.env, **(env or {})}, cwd=cwd or hold.path)
     with (hold.path.parent / "mcp.err").open("a") as errors:
         transport = stdio_client(server, errors)

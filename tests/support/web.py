@@ -7,7 +7,6 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.support.agents import plain_shell
 from tests.support.home import HomeForTests
 
 Json = dict[str, Any]
@@ -20,7 +19,6 @@ ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "appl
 
 def serve(hold: HomeForTests) -> str:
     """Serve on a free port; the URL."""
-    plain_shell(hold)
     done = hold("up", "--web", "0", "--json")
     assert done.code == 0, done.err
     return str(done.json["host"]["web"]["url"])

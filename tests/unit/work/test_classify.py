@@ -72,8 +72,6 @@ def run(files: dict[str, str], command: list[str], folder: Path) -> tuple[int, s
         (folder / name).write_text(text)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     env = {**os.environ, "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "PATH": path, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HOME": str(folder)}
-    if command[0] == "rustc":
-        env["HOME"] = os.environ.get("HOME", "/")  # its toolchains live there
     done = subprocess.run(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100, check=False)
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
