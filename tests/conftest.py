@@ -36,6 +36,7 @@ def _leave_the_users_home(config: pytest.Config) -> None:
     for name, place in (("PYENV_ROOT", ".pyenv"), ("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")):
         if (real / place).is_dir():  # toolchains on the PATH that look for themselves there
             os.environ.setdefault(name, str(real / place))
+    Path(folder, ".profile").touch()  # an empty one, so that a test can look for it
     os.environ["HOME"] = folder
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
