@@ -51,18 +51,23 @@ class AsyncSession:
     ) -> None:  # fmt: skip
         """Type into the session; takes free controls for its duration."""
         data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text)
-        if keys:
-            from ..term.keys import encode
-
-            cursor = (await self.host.call("keys", session=self.id))["app_cursor"]
-            try:
-                data += b"".join(encode(k, app_cursor=cursor) for k in keys)
-            except ValueError as e:
-                raise invalid(str(e), "Enter, Tab, Escape, Up, F5, C-c, M-x …") from None
+        data += await self.keys(keys)
         if enter:
             data += b"\r"
         payload = base64.b64encode(data).decode()
         await self.host.call("send", session=self.id, data=payload, secret=secret, eof=eof, why=why)
+
+    async def keys(self, names: Sequence[str]) -> bytes:
+        """The bytes of keys; arrows depend on the mode that the program has put its terminal in."""
+        if not names:
+            return b""
+        from ..term.keys import encode
+
+        cursor = (await self.host.call("keys", session=self.id))["app_cursor"]
+        try:
+            return b"".join(encode(name, app_cursor=cursor) for name in names)
+        except ValueError as e:
+            raise invalid(str(e), "Enter, Tab, Escape, Up, F5, C-c, M-x …") from None
 
     async def exec(
         self,
