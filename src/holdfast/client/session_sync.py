@@ -7,6 +7,7 @@ import time
 
 from ..model import ids
 from ..model.errors import HoldfastError, invalid
+from ..model.limits import EXEC_OUTPUT_BYTES
 from .channel_sync import Channel
 from .io_sync import Line
 from .requests import plain_text, typed, wait_spec
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from .types import Chunk, ExecResult, Screen, SessionStatus, WaitResult
 
     Json = dict[str, Any]
-
-_OUTPUT_MAX = 1 << 20  # bytes of an exec's output returned unless asked otherwise: head and tail are kept
 
 
 class Session:
@@ -73,7 +72,7 @@ class Session:
         self,
         *command: str,
         timeout: float | None = None,
-        max_output: int = _OUTPUT_MAX,
+        max_output: int = EXEC_OUTPUT_BYTES,
         why: str | None = None,
     ) -> ExecResult:
         """Run a command in the session's shell: one argument is shell source, several are words. In a kernel: code."""
@@ -104,7 +103,7 @@ class Session:
                     raise
 
     def exec_result(
-        self, exec_id: str, *, wait: bool = False, timeout: float | None = None, max_output: int = _OUTPUT_MAX
+        self, exec_id: str, *, wait: bool = False, timeout: float | None = None, max_output: int = EXEC_OUTPUT_BYTES
     ) -> ExecResult:
         """How a command stands that was started before; with `wait`, once it ends or blocks."""
         result = self.host.call(
