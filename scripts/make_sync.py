@@ -1,4 +1,4 @@
-"""Make the sync client, sync.py and work_sync.py, from the async one: the same without the waiting."""
+"""Make the sync client, sync.py and its parts, from the async one: the same without the waiting."""
 
 from __future__ import annotations
 
@@ -7,50 +7,36 @@ import re
 import sys
 
 CLIENT = pathlib.Path(__file__).resolve().parent.parent / "src" / "holdfast" / "client"
-SOURCES = {"aio.py": "sync.py", "work.py": "work_sync.py", "run_state.py": "run_state_sync.py",
-           "stepped.py": "stepped_sync.py", "steps.py": "steps_sync.py", "tasks.py": "tasks_sync.py",
-           "verification.py": "verification_sync.py", "briefs.py": "briefs_sync.py"}  # fmt: skip
+PARTS = ("briefs", "calls", "channel", "inbox", "operators", "run_state", "session", "stepped", "steps", "tasks",
+         "verification", "work")  # fmt: skip
+MADE = {"aio": "sync", **{part: f"{part}_sync" for part in PARTS}}
+BY_HAND = {"io_async": "io_sync", "work_aio": "work_io"}  # where the two really differ, each has its own
 RULES = [
-    (r"from \.work_aio import AsyncBeat, AsyncDirect, ", "from .work_io import Beat, Direct, "),
-    (r"from \.tasks import CHANGING, AsyncTasks", "from .tasks_sync import CHANGING, Tasks"),
-    (r"from \.verification import", "from .verification_sync import"),
-    (r"from \.work import AsyncWork", "from .work_sync import Work"),
-    (r"from \.run_state import AsyncRunState", "from .run_state_sync import RunState"),
+    *((rf"\bfrom \.{name} import", f"from .{twin} import") for name, twin in (MADE | BY_HAND).items()),
     (r"from collections\.abc import Callable, Coroutine", "from collections.abc import Callable"),
     (r"Coroutine\[Any, Any, (\w+)\]", r"\1"),
-    (r"from \.stepped import AsyncExecs", "from .stepped_sync import Execs"),
-    (r"from \.stepped import doubt", "from .stepped_sync import doubt"),
-    (r"from \.briefs import AsyncBriefs", "from .briefs_sync import Briefs"),
-    (r"from \.aio import AsyncSession\n", "from .sync import Session\n"),
-    (r"from \.steps import AsyncSteps", "from .steps_sync import Steps"),
-    (r"from \.work_aio import invoke", "from .work_io import invoke"),
-    (r"from \.aio import AsyncSession, plain_text", "from .sync import Session, plain_text"),
-    (r"from \.aio import AsyncHost", "from .sync import Host"),
-    (r"from \.io_async import AsyncLine, AsyncWire", "from .io_sync import Line, Wire"),
     (r"\basync def\b", "def"),
     (r"\basync (for|with)\b", r"\1"),
     (r"\bawait ", ""),
-    (r"\bAsync(Host|Session|Channel|Wire|Line|Iterator)\b", r"\1"),
-    (r"\bAsync(Work|Run|RunState|Beat|Direct|Execs|Steps|Tasks|Briefs)\b", r"\1"),
+    (r"\bAsync([A-Z]\w*)", r"\1"),
     (r"\baconnect\b", "connect"),
     (r"__a(enter|exit|iter|next)__", r"__\1__"),
 ]
-NOTE = '''"""The client without asyncio. Made from {source} by scripts/make_sync.py: change that file, not this one."""
-'''
+NOTE = '"""The client without asyncio. Made from {source} by scripts/make_sync.py: change that file, not this one."""\n'
 
 
 def sync_source(name: str) -> str:
-    source = (CLIENT / name).read_text()
-    source = NOTE.format(source=name) + source.split('"""', 2)[2].lstrip("\n").join(["\n", ""])
+    source = (CLIENT / f"{name}.py").read_text()
+    source = NOTE.format(source=f"{name}.py") + source.split('"""', 2)[2].lstrip("\n").join(["\n", ""])
     for pattern, replacement in RULES:
         source = re.sub(pattern, replacement, source)
     return source
 
 
 if __name__ == "__main__":
-    for name, made in SOURCES.items():
-        target = CLIENT / made
+    for name, made in MADE.items():
+        target = CLIENT / f"{made}.py"
         if "--check" not in sys.argv:
             target.write_text(sync_source(name))
         elif target.read_text() != sync_source(name):
-            sys.exit(f"client/{made} is stale: run scripts/make_sync.py")
+            sys.exit(f"client/{made}.py is stale: run scripts/make_sync.py")

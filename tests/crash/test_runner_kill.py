@@ -73,18 +73,20 @@ class Trouble:
 
     def _kill_backend(self) -> bool:
         """The main program of one of the attempts that run now."""
-        deadline = time.monotonic() + BACKEND_S
-        while not (pids := [int(p) for p in os.listdir("/proc") if p.isdigit() and self._is_backend(int(p))]):
-            if time.monotonic() > deadline:
-                return False  # a slow machine, or all is done
-            self.go_on()
-            time.sleep(0.01)
-        time.sleep(self.chance.uniform(0, 0.3))
+        try:
+            pids = until(self._backends, BACKEND_S)
+        except AssertionError:
+            return False  # a slow machine, or all is done
+        time.sleep(self.chance.uniform(0, 0.3))  # the moment is the point: anywhere in its work
         try:
             os.kill(self.chance.choice(pids), signal.SIGKILL)
         except ProcessLookupError:
             return False  # it was quicker
         return True
+
+    def _backends(self) -> list[int]:
+        self.go_on()
+        return [int(p) for p in os.listdir("/proc") if p.isdigit() and self._is_backend(int(p))]
 
     def _is_backend(self, pid: int) -> bool:
         try:

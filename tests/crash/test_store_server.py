@@ -18,6 +18,7 @@ from holdfast.store.postgres import PostgresStore
 from holdfast.testing.store import refused
 from holdfast.testing.work import working
 from holdfast.work.service import Work
+from tests.support.home import until
 from tests.support.postgres import Server
 
 
@@ -201,8 +202,7 @@ async def test_a_worker_stopped_with_the_row_lock_in_hand_does_not_stop_the_stan
         words = [sys.executable, "-c", STOPPED, url, made["run"], str(made["epoch"])]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as stopped:
             try:
-                status = await asyncio.to_thread(_stopped, stopped.pid)
-                assert status
+                assert await asyncio.to_thread(_stopped, stopped.pid)
                 taken = await work.begin_run(run=made["run"], worker="w1")  # waits for the lock, not for the worker
                 assert taken["epoch"] == made["epoch"] + 1
                 os.kill(stopped.pid, signal.SIGCONT)
@@ -217,14 +217,10 @@ async def test_a_worker_stopped_with_the_row_lock_in_hand_does_not_stop_the_stan
 
 def _stopped(pid: int) -> bool:
     """Until the kernel says that it is stopped; false when it has ended."""
-    import time
 
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        if state in "TZ":
-            return state == "T"
-        time.sleep(0.02)
-    return False
+    def state() -> str:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+    return bool(until(lambda: (now := state()) in "TZ" and now, 60) == "T")
 
 

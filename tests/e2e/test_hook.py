@@ -26,7 +26,7 @@ QUESTIONS = [
 
 
 def event(name: str, **fields: Any) -> bytes:
-    common = {"session_id": "0b1c-77", "transcript_path": "/nowhere.jsonl", "cwd": "/work/app",
+    common = {"session_id": "0b1c-77", "transcript_path": "/nowhere.jsonl", "cwd": "/srv/app",
               "permission_mode": "default", "hook_event_name": name}  # fmt: skip
     return json.dumps({**common, **fields}).encode()
 
@@ -80,7 +80,7 @@ def test_a_permission_request_is_an_approval_and_a_yes_allows_it(hold: HomeForTe
     asked = item(hold)
     assert (asked["kind"], asked["asker"]["name"], asked["asker"]["kind"]) == ("approval", "claude", "agent")
     assert "npm publish" in asked["text"]
-    assert "/work/app" in asked["text"]
+    assert "/srv/app" in asked["text"]
     assert hold("inbox").out.count("npm publish") == 1
     assert hold("answer", asked["id"], "--approve").code == 0
     code, said, _ = hook.end()
@@ -147,7 +147,7 @@ def test_secrets_of_a_command_are_not_kept_anywhere(hold: HomeForTests, hooks: A
 
 
 @pytest.mark.parametrize(("tool", "given", "shown", "hidden"), [
-    ("Write", {"file_path": "/work/app/a.py", "content": "x = 1\n" * 5000}, "/work/app/a.py", "x = 1"),
+    ("Write", {"file_path": "/srv/app/a.py", "content": "x = 1\n" * 5000}, "/srv/app/a.py", "x = 1"),
     ("Edit", {"file_path": "/a", "old_string": "foo", "new_string": "bar"}, "(3 characters)", "foo"),
     ("mcp__db__query", {"sql": "drop table t", "limit": 3}, "limit: 3", "drop"),
     ("ExitPlanMode", {"plan": "1. move it"}, "1. move it", "\x00"),

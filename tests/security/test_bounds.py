@@ -19,31 +19,16 @@ from holdfast.client.sync import Host
 from holdfast.model import limits
 from holdfast.model.errors import HoldfastError
 from holdfast.wire import requests
-from holdfast.wire.sockets import reachable
 from tests.support.home import HomeForTests, until
+from tests.support.keeperline import dialled
 
 WAIT_S = 60
 
 
-def dialled(path: Path, *, blocking: bool = True) -> socket.socket:
-    sock = socket.socket(socket.AF_UNIX)
-    sock.setblocking(blocking)
-    address, folder = reachable(str(path))
-    try:
-        sock.connect(address)
-    except OSError:
-        sock.close()
-        raise
-    finally:
-        if folder >= 0:
-            os.close(folder)
-    return sock
-
-
 def test_a_keeper_closes_a_connection_that_says_nothing_and_keeps_one_that_did(hold: HomeForTests) -> None:
     web = hold.run("cat", name="web")
-    silent = dialled(hold.path / "sessions" / web.id / "keeper.sock")
-    half = dialled(hold.path / "sessions" / web.id / "keeper.sock")
+    silent = dialled(f"{hold.path}/sessions/{web.id}/keeper.sock")
+    half = dialled(f"{hold.path}/sessions/{web.id}/keeper.sock")
     half.sendall(b"\0\0\0\x20")
     mine = web.open()
     for sock in (silent, half):
@@ -62,7 +47,7 @@ def test_halves_of_large_requests_are_bounded_over_all_connections(hold: HomeFor
     told, socks = [], list[socket.socket]()
     try:
         for _ in range(limits.REQUESTS_BYTES_MAX // len(half) + 1):
-            sock = dialled(hold.path / "host.sock")
+            sock = dialled(f"{hold.path}/host.sock")
             socks.append(sock)
             sock.settimeout(WAIT_S)
             try:
@@ -98,7 +83,7 @@ def test_a_stopped_keeper_whose_queue_is_full_does_not_stop_the_host(hold: HomeF
     try:
         with contextlib.suppress(BlockingIOError):  # until no more are taken
             for _ in range(4096):
-                queued.append(dialled(hold.path / "sessions" / web.id / "keeper.sock", blocking=False))
+                queued.append(dialled(f"{hold.path}/sessions/{web.id}/keeper.sock", blocking=False))
         with Host(str(hold.path)) as other, ThreadPoolExecutor(1) as pool:
             opening = pool.submit(other.call_fd, "open", session="web")
             for _ in range(5):

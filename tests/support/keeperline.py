@@ -13,6 +13,22 @@ from holdfast.wire import frames
 from holdfast.wire.sockets import reachable
 
 
+def dialled(path: str, *, blocking: bool = True) -> socket.socket:
+    """A socket connected to an address in a home, whatever the path's length."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.setblocking(blocking)
+    address, folder = reachable(path)
+    try:
+        sock.connect(address)
+    except OSError:
+        sock.close()
+        raise
+    finally:
+        if folder >= 0:
+            os.close(folder)
+    return sock
+
+
 class KeeperLine:
     """HELLO as an operator with all rights, then type, read, ask. Events that pass by are kept in `events`."""
 
@@ -21,16 +37,7 @@ class KeeperLine:
         with open(folder.manifest, encoding="utf-8") as f:
             token = json.load(f)["token"]
         if sock is None:
-            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            address, opened = reachable(folder.keeper_socket)
-            try:
-                sock.connect(address)
-            except OSError:
-                sock.close()
-                raise
-            finally:
-                if opened >= 0:
-                    os.close(opened)
+            sock = dialled(folder.keeper_socket)
         self.sock = sock
         self.sock.settimeout(60)
         self._decoder, self._frames, self._seq = frames.Decoder(), list[tuple[int, bytes]](), 0

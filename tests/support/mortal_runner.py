@@ -35,7 +35,7 @@ def mortal(last: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return answer
 
-    AsyncHost.call_fd = call_fd  # type: ignore[method-assign]
+    AsyncHost.call_fd = call_fd  # type: ignore[assignment, method-assign]
 
 
 if __name__ == "__main__":

@@ -14,11 +14,10 @@ import signal
 import socket
 import sys
 
+from ..client import talk
 from ..client.sync import Host
+from ..client.terminal import QueryFilter, reset_sequence
 from ..model.errors import HoldfastError
-from ..term.queries import QueryFilter
-from ..term.reset import reset_sequence
-from ..wire import frames
 from . import arguments, output
 from .detach import DEFAULT, DetachKeys, parse
 from .revive import Reviver
@@ -65,7 +64,7 @@ class Attachment:
         self._read_only, self._take, self._just_started = read_only, take, just_started
         self._keys = DetachKeys(keys)
         self._filter = QueryFilter()
-        self._decoder = frames.Decoder()
+        self._hearing = talk.Hearing()
         self._sock: socket.socket | None = None
         self._at = 0
         self._seq = 0
@@ -129,8 +128,8 @@ class Attachment:
             self._resize()
             if self._take:
                 self._acted = True
-                self._send(frames.message(frames.ACT, {"id": _TAKE, "op": "take", "force": True}))
-        self._send(frames.read(self._at))
+                self._send(talk.act(_TAKE, "take", force=True))
+        self._send(talk.read(self._at))
         return about  # type: ignore[no-any-return]
 
     def _send(self, data: bytes) -> None:
@@ -140,7 +139,7 @@ class Attachment:
     def _resize(self) -> None:
         self._size = window_size(sys.stdout.fileno())
         if not self._read_only:
-            self._send(frames.resize(*self._size))
+            self._send(talk.resize(*self._size))
 
     def _loop(self, wake: int, reviver: Reviver) -> str:
         assert self._sock is not None
@@ -184,9 +183,9 @@ class Attachment:
         if data and not self._read_only:
             self._seq += 1
             self._acted = True
-            self._send(frames.input_frame(self._seq, 0, data))
+            self._send(talk.type_(self._seq, data))
         if detach:
-            self._send(frames.message(frames.ACT, {"id": _DETACH, "op": "release", "detach": True}))  # gone on purpose
+            self._send(talk.act(_DETACH, "release", detach=True))  # gone on purpose
             return f"[detached from {self.name}; it goes on: hold attach {self.name}]"
         return None
 
@@ -197,18 +196,17 @@ class Attachment:
             return self._lost_line()
         out = bytearray()
         ending = None
-        for kind, payload in self._decoder.feed(data):
-            if kind == frames.OUTPUT:
-                offset, _, chunk = frames.parse_output(payload)
-                self._at = offset + len(chunk)
-                out += chunk
-            elif kind == frames.RESULT:
-                self._refused(frames.parse_json(payload))
-            elif kind == frames.EVENT:
-                self._event(frames.parse_json(payload))
-            elif kind == frames.GAP:
-                self._at = frames.parse_pair(payload)[1]
-            elif kind == frames.END:
+        for message in self._hearing.feed(data):
+            if isinstance(message, talk.Output):
+                self._at = message.end
+                out += message.data
+            elif isinstance(message, talk.Answer):
+                self._refused(message.facts)
+            elif isinstance(message, talk.Event):
+                self._event(message.facts)
+            elif isinstance(message, talk.Gap):
+                self._at = message.end
+            elif isinstance(message, talk.End):
                 ending = self._over()
         if out:
             self._write(self._filter.strip(bytes(out)))
@@ -224,7 +222,7 @@ class Attachment:
             if self._read_only:
                 return
             if controls["holder"] != self._me:  # what is typed from here on is typed knowing that
-                self._send(frames.message(frames.ACT, {"id": _SEEN, "op": "seen", "epoch": controls["epoch"]}))
+                self._send(talk.act(_SEEN, "seen", epoch=controls["epoch"]))
             elif event.get("from"):
                 self._handed(event)
             # Controls that came to us because we typed or took them: the window is ours to size. Others of the same

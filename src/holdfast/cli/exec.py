@@ -14,6 +14,7 @@ import time
 from ..client.sync import Host, Session, plain_text
 from ..model import ids
 from ..model.errors import HoldfastError
+from ..model.limits import EXEC_OUTPUT_BYTES
 from ..model.work import EFFECTS
 from . import arguments, output
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _BEGINS_S = 0.02  # a typed command has begun within a moment; this is only waited for behind a new daemon
-_OUTPUT_MAX = 1 << 20  # with --json; a document is read whole, a stream is not
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +72,7 @@ def _json(host: Host, args: argparse.Namespace, words: list[str]) -> int:
 
 def show(session: Session, args: argparse.Namespace, result: dict[str, Any], **more: Any) -> None:
     """All of the result at once: a document, or as much of the output as was asked for."""
-    raw, omitted = session.exec_output(result, _OUTPUT_MAX if args.max_output is None else args.max_output)
+    raw, omitted = session.exec_output(result, EXEC_OUTPUT_BYTES if args.max_output is None else args.max_output)
     if args.json:
         output.print_json({**document(result, raw, omitted), **more})
     else:

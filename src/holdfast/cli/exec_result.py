@@ -10,6 +10,7 @@ import sys
 
 from ..client.sync import Host, Session
 from ..model.errors import HoldfastError
+from ..model.limits import EXEC_OUTPUT_BYTES
 from . import arguments, output
 from .several import seconds
 
@@ -17,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-_OUTPUT_MAX = 1 << 20  # as in exec: a document is read whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     result = host.call(
         "exec_result", session=args.session, exec_id=args.exec_id, wait=args.wait, timeout=args.timeout
     )
-    limit = _OUTPUT_MAX if args.max_output is None else args.max_output
+    limit = EXEC_OUTPUT_BYTES if args.max_output is None else args.max_output
     raw, omitted = Session(host, args.session, args.session).exec_output(result, limit)
     if args.json:
         output.print_json(document(result, raw, omitted))

@@ -6,10 +6,10 @@ import select
 import socket
 import sys
 
+from ..client import talk
 from ..client.io_sync import Wire
+from ..client.terminal import QueryFilter
 from ..model.errors import HoldfastError, from_dict
-from ..term.queries import QueryFilter
-from ..wire import frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def follow(
     _, fd = host.call_fd("open", session=session, read_only=True, via="cli")
     stream = socket.socket(fileno=fd)
     start = started["start"] if started["start"] is not None else started["end"]
-    excerpt, decoder = Excerpt(start, raw=raw), frames.Decoder()
-    stream.sendall(frames.read(start))
+    excerpt, hearing = Excerpt(start, raw=raw), talk.Hearing()
+    stream.sendall(talk.read(start))
     request = {
         "op": "exec_result",
         "session": session,
@@ -90,12 +90,12 @@ def follow(
             data = stream.recv(_READ_BYTES)
             if not data:
                 break
-            for kind, payload in decoder.feed(data):
-                if kind == frames.OUTPUT:
-                    _show(excerpt.give(frames.parse_output(payload)[2], result["end"] if result else None))
-                elif kind == frames.GAP:
-                    excerpt.skip(frames.parse_pair(payload)[1])
-                elif kind == frames.END and result is not None:
+            for message in hearing.feed(data):
+                if isinstance(message, talk.Output):
+                    _show(excerpt.give(message.data, result["end"] if result else None))
+                elif isinstance(message, talk.Gap):
+                    excerpt.skip(message.end)
+                elif isinstance(message, talk.End) and result is not None:
                     wire.close()
                     return result
     while result is None:

@@ -11,8 +11,8 @@ import stat
 import sys
 
 from ..client.sync import Host
+from ..client.terminal import cast
 from ..model.errors import HoldfastError
-from ..term.cast import cast
 from . import arguments, output
 from .recordings import events
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ..term.cast import Event
+    from ..client.terminal import Event
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,9 +6,7 @@ import base64
 import json
 import sys
 
-from ..term.plain import to_text
-from ..term.queries import QueryFilter
-from ..term.reset import reset_sequence
+from ..client.terminal import QueryFilter, reset_sequence, to_text
 from . import output
 
 TYPE_CHECKING = False

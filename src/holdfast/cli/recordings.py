@@ -6,8 +6,8 @@ import base64
 import heapq
 import itertools
 
+from ..client.terminal import QueryFilter
 from ..model import story
-from ..term.queries import QueryFilter
 from .timeline import fetch
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..client.sync import Host
-    from ..term.cast import Event
+    from ..client.terminal import Event
 
     Placed = tuple[int, Event]  # the output offset after the event, and the event
 

@@ -17,9 +17,9 @@ import sys
 import time
 
 from ..client.sync import Host
+from ..client.terminal import reset_sequence
 from ..model.durations import moment_s
 from ..model.errors import HoldfastError, not_found
-from ..term.reset import reset_sequence
 from . import arguments, output
 from .recordings import placed
 from .several import seconds
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-    from ..term.cast import Event
+    from ..client.terminal import Event
     from .recordings import Placed
 
 _QUIT = b"qQ\x03\x04"  # q, Ctrl-C, Ctrl-D

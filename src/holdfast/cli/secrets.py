@@ -14,7 +14,7 @@ def guard() -> None:
     """From here on this process leaves no core: neither a file (the limit) nor to a collector (not dumpable)."""
     import resource
 
-    from ..system.kernel import set_undumpable
+    from ..client.process import set_undumpable
 
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))

@@ -16,8 +16,8 @@ import base64
 import os
 import sys
 
-from ..client.sync import Host
-from ..model.errors import HoldfastError, invalid
+from ..client.sync import Host, Session
+from ..model.errors import HoldfastError
 from . import arguments, output, secrets
 
 TYPE_CHECKING = False
@@ -78,7 +78,7 @@ def _type(host: Host, args: argparse.Namespace, data: bytes, *, eof: bool = Fals
 def _parts(host: Host, args: argparse.Namespace, text: str) -> Iterator[bytes]:
     """What to type, in order; stdin as it comes, all else in one piece that nobody can type into."""
     head = text.encode("utf-8", "surrogateescape")
-    tail = _keys(host, args.session, args.key) + (b"\r" if args.enter else b"")
+    tail = Session(host, args.session, args.session).keys(args.key) + (b"\r" if args.enter else b"")
     if args.secret and (sys.stdin.isatty() or not args.stdin):
         yield secrets.ask(args.session) + (tail or b"\r")  # the Return that ended the answer is part of it
     elif args.secret:
@@ -95,16 +95,3 @@ def _parts(host: Host, args: argparse.Namespace, text: str) -> Iterator[bytes]:
             yield tail
     elif head + tail:
         yield head + tail
-
-
-def _keys(host: Host, session: str, names: list[str]) -> bytes:
-    """The bytes of keys; arrows depend on the mode that the program has put its terminal in."""
-    if not names:
-        return b""
-    from ..term.keys import encode
-
-    cursor = host.call("keys", session=session)["app_cursor"]
-    try:
-        return b"".join(encode(name, app_cursor=cursor) for name in names)
-    except ValueError as e:
-        raise invalid(str(e)) from None

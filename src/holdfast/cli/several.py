@@ -7,10 +7,11 @@ import sys
 from ..client.sync import Host
 from ..model.durations import duration_s
 from ..model.errors import HoldfastError
-from . import output
+from . import arguments, output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Sequence
     from typing import Any
 
@@ -81,9 +82,33 @@ def seconds(text: str) -> float:
     return duration_s(text)
 
 
+def stop_arguments(parser: argparse.ArgumentParser) -> None:
+    """Of a command that ends whole process trees."""
+    arguments.session(parser, nargs="+")
+    parser.add_argument("-t", "--time", type=seconds, metavar="S", help="grace time before KILL (10 s unless told)")
+    arguments.json_flag(parser)
+    arguments.why(parser)
+
+
+def stopping(op: str, args: argparse.Namespace, tell: Callable[[Json], None]) -> int:
+    """`stop` or `restart` for each session."""
+
+    def act(host: Host, session: str) -> Json:
+        answer: Json = host.call(op, session=session, grace_s=args.time, why=args.why)
+        return answer
+
+    return each(args.session, act, tell, as_json=args.json)
+
+
 def say(sentence: str, *cells: object) -> None:
     """A sentence for a person, its facts apart by tabs for a pipe."""
     if sys.stdout.isatty():
         print(output.safe(sentence))
     else:
         print("\t".join(output.safe(c).replace("\t", " ") for c in cells))
+
+
+def say_holder(session: str, controls: Json, more: str = "") -> None:
+    """Who has the controls now."""
+    holder, epoch = controls.get("name") or controls["holder"], controls["epoch"]
+    say(f"{holder} holds the controls of {session} (epoch {epoch}){more}", session, holder, epoch)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from ..term.reset import reset_sequence
+from ..client.terminal import picture, reset_sequence
 from . import output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
-    from ..term.cast import Event
-    from ..term.screen import Screen
+    from ..client.terminal import Event, Screen
 
 _SHOWN_S = 0.8  # long enough to read a name, short enough not to be a pause
 _TITLE_SAVE, _TITLE_BACK = b"\x1b[22;2t", b"\x1b[23;2t"
@@ -63,9 +62,7 @@ class Stage:
 
     def _picture(self) -> Screen:
         if self._screen is None:
-            from ..term.screen import Screen
-
-            self._screen = Screen(*self._size, 0)
+            self._screen = picture(*self._size)
         return self._screen
 
     def skip(self, event: Event) -> None:

@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-from . import arguments
-from .several import each, say, seconds
+from .several import say, stop_arguments, stopping
 from .summary import ending
 
 TYPE_CHECKING = False
@@ -15,22 +14,13 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
-    from ..client.sync import Host
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    arguments.session(parser, nargs="+")
-    parser.add_argument("-t", "--time", type=seconds, metavar="S", help="grace time before KILL (10 s unless told)")
-    arguments.json_flag(parser)
-    arguments.why(parser)
+    stop_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    def act(host: Host, session: str) -> dict[str, Any]:
-        answer: dict[str, Any] = host.call("stop", session=session, grace_s=args.time, why=args.why)
-        return answer
-
-    return each(args.session, act, _tell, as_json=args.json)
+    return stopping("stop", args, _tell)
 
 
 def _tell(s: dict[str, Any]) -> None:

@@ -7,9 +7,9 @@ import select
 import socket
 import sys
 
+from ..client import talk
+from ..client.terminal import QueryFilter
 from ..model.limits import INPUT_BYTES_MAX
-from ..term.queries import QueryFilter
-from ..wire import frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,34 +46,33 @@ class _Copy:
         self._keyboard: int | None = sys.stdin.fileno() if not sys.stdin.isatty() else None
 
     def run(self, sock: socket.socket) -> None:
-        _send(sock, frames.read(self._at))
-        decoder = frames.Decoder()
+        _send(sock, talk.read(self._at))
+        hearing = talk.Hearing()
         while not self.done:
             watched: list[Any] = [sock] if self._keyboard is None else [sock, self._keyboard]
             ready, _, _ = select.select(watched, [], [])
             if self._keyboard in ready and self._keyboard is not None:
                 self._type(sock, self._keyboard)
             if sock in ready:
-                for kind, payload in decoder.feed(_receive(sock)):
-                    self._take(kind, payload)
+                for message in hearing.feed(_receive(sock)):
+                    self._take(message)
 
     def _type(self, sock: socket.socket, keyboard: int) -> None:
         data = os.read(keyboard, INPUT_BYTES_MAX)
         self._seq += 1
         if not data:
             self._keyboard = None
-        end = frames.message(frames.ACT, {"id": 1, "op": "end_input"})
-        _send(sock, frames.input_frame(self._seq, 0, data) if data else end)
+        _send(sock, talk.type_(self._seq, data) if data else talk.act(1, "end_input"))
 
-    def _take(self, kind: int, payload: bytes) -> None:
-        if kind == frames.END:
+    def _take(self, message: talk.Message) -> None:
+        if isinstance(message, talk.End):
             self.done = True
-        elif kind == frames.GAP:
-            self._at = frames.parse_pair(payload)[1]
-        elif kind == frames.OUTPUT:
-            offset, stream, chunk = frames.parse_output(payload)
-            self._at = offset + len(chunk)
-            _put(2 if stream == 2 else 1, self._strip.strip(chunk) if stream == 0 else chunk)
+        elif isinstance(message, talk.Gap):
+            self._at = message.end
+        elif isinstance(message, talk.Output):
+            self._at = message.end
+            data = self._strip.strip(message.data) if message.stream == 0 else message.data
+            _put(2 if message.stream == 2 else 1, data)
 
 
 def _send(sock: socket.socket, data: bytes) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..client.sync import Host
 from . import arguments, output
-from .several import say
+from .several import say_holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +25,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json(done)
         return 0
-    controls = done["controls"]
-    holder = controls.get("name") or controls["holder"]
-    words = f"{holder} holds the controls of {args.session} (epoch {controls['epoch']})"
-    say(f"{words}; hold release {args.session} gives them back", args.session, holder, controls["epoch"])
+    say_holder(args.session, done["controls"], f"; hold release {args.session} gives them back")
     if done.get("flushed"):
         output.note(f"hold: {done['flushed']} typed bytes that the program had not read were dropped")
     return 0

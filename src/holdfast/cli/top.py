@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _live(host: Host, before: Usage) -> int:
-    from ..term.reset import reset_sequence
+    from ..client.terminal import reset_sequence
     from .terminal import RawTerminal, window_size
 
     out = sys.stdout.fileno()

@@ -10,12 +10,12 @@ import asyncio
 import base64
 from typing import Any
 
+from ..client import talk
 from ..client.aio import AsyncHost
 from ..client.io_async import AsyncLine
 from ..model import limits
 from ..model.errors import HoldfastError, invalid
 from ..model.times import rfc3339
-from ..wire import frames
 from . import heard
 from .sockets import AGAIN, DONE, NOT_ALLOWED, Line, Over
 from .window import Stream, Window
@@ -79,7 +79,7 @@ class Viewer:
             await self._draw(about)
         self._controls = about["controls"]
         await self._tell_controls(self._controls["since"])
-        await self._ask(frames.read(self._stream.at))
+        await self._ask(talk.read(self._stream.at))
 
     async def _draw(self, about: Json) -> None:
         """The screen as it is at an offset; of a program on pipes the end of what it printed follows."""
@@ -97,15 +97,14 @@ class Viewer:
     async def _watch(self) -> None:
         """The keeper's frames, as fast as the browser shows them."""
         assert self._keeper is not None
-        decoder = frames.Decoder()
+        hearing = talk.Hearing()
         while data := await self._keeper.receive():
-            for kind, payload in decoder.feed(data):
-                if kind == frames.OUTPUT:
-                    offset, _, output = frames.parse_output(payload)
-                    self._printed += self._stream.feed(offset, output)
+            for message in hearing.feed(data):
+                if isinstance(message, talk.Output):
+                    self._printed += self._stream.feed(message.offset, message.data)
                 else:
                     await self._flush()
-                    await self._frame(kind, payload)
+                    await self._told(message)
             await self._flush()
             if self._window.full:
                 await self._wait_for_room()
@@ -117,18 +116,17 @@ class Viewer:
             data, self._printed = bytes(self._printed), bytearray()
             await self._show(data)
 
-    async def _frame(self, kind: int, payload: bytes) -> None:
-        if kind == frames.GAP:
-            start, end = frames.parse_pair(payload)
-            if self._stream.gap(start, end):
-                await self._line.tell("gap", **{"from": start, "to": end})
-        elif kind == frames.ACK:
-            await self._line.tell("typed", seq=frames.parse_pair(payload)[0])
-        elif kind == frames.RESULT:
-            await self._answered(frames.parse_json(payload))
-        elif kind == frames.EVENT:
-            await self._event(frames.parse_json(payload))
-        elif kind == frames.END:
+    async def _told(self, message: talk.Message) -> None:
+        if isinstance(message, talk.Gap):
+            if self._stream.gap(message.start, message.end):
+                await self._line.tell("gap", **{"from": message.start, "to": message.end})
+        elif isinstance(message, talk.Typed):
+            await self._line.tell("typed", seq=message.seq)
+        elif isinstance(message, talk.Answer):
+            await self._answered(message.facts)
+        elif isinstance(message, talk.Event):
+            await self._event(message.facts)
+        elif isinstance(message, talk.End):
             await self._ended()
 
     async def _wait_for_room(self) -> None:
@@ -145,7 +143,7 @@ class Viewer:
             if e.code == "not_allowed":
                 raise
             return  # the host is away: what the keeper sends is right all the same
-        await self._ask(frames.read(self._stream.at))
+        await self._ask(talk.read(self._stream.at))
 
     async def _answered(self, result: Json) -> None:
         error = result.get("error")
@@ -217,11 +215,11 @@ class Viewer:
                     await self._resize()
             elif isinstance(message, heard.Take):
                 self._acted = True
-                await self._ask(_act(_TAKE, "take", force=True, why=message.why or ""))
+                await self._ask(talk.act(_TAKE, "take", force=True, why=message.why or ""))
             elif isinstance(message, heard.Release):
-                await self._ask(_act(_RELEASE, "release", why=message.why or ""))
+                await self._ask(talk.act(_RELEASE, "release", why=message.why or ""))
             elif isinstance(message, heard.Seen):
-                await self._ask(_act(_SEEN, "seen", epoch=message.epoch))
+                await self._ask(talk.act(_SEEN, "seen", epoch=message.epoch))
             elif isinstance(message, heard.Ping):
                 await self._line.tell("pong")
 
@@ -231,11 +229,11 @@ class Viewer:
             await self._line.tell("refused", seq=message.seq, error=error.as_dict())
             return
         self._acted = True
-        await self._ask(frames.input_frame(message.seq, 0, message.data), message.seq)
+        await self._ask(talk.type_(message.seq, message.data), message.seq)
 
     async def _resize(self) -> None:
         if self._size is not None and self._terminal:
-            await self._ask(frames.resize(*self._size))
+            await self._ask(talk.resize(*self._size))
 
     async def _ask(self, frame: bytes, seq: int | None = None) -> None:
         """In line for the keeper, which does not listen while its program does not read."""
@@ -252,10 +250,6 @@ class Viewer:
                 await self._keeper.send(await self._typed.get())
         except ConnectionError:
             await asyncio.Event().wait()  # whoever reads from the keeper hears why
-
-
-def _act(number: int, op: str, **facts: object) -> bytes:
-    return frames.message(frames.ACT, {"id": number, "op": op, **facts})
 
 
 def _time(at: object) -> object:

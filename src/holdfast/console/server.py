@@ -14,11 +14,11 @@ from collections.abc import Iterator
 
 import uvicorn
 
+from ..client import process
 from ..client.aio import AsyncHost
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..model.limits import VIEW_MESSAGE_BYTES_MAX, WEB_REQUESTS_MAX
-from ..system import kernel
 from ..version import VERSION
 from .app import make
 from .lines import Timely
@@ -115,14 +115,14 @@ def _at_home() -> None:
 def main(home: Home, host: str, port: int, ready_fd: int) -> int:
     os.set_inheritable(ready_fd, False)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    kernel.set_name("hold-web")
+    process.set_name("hold-web")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    registration = kernel.register(home.roles)
+    registration = process.register(home.roles)
     _at_home()
     try:
         lock = take_lock(home)
         sock = bind(host, port)
-        about = {"pid": os.getpid(), "started": kernel.start_time(os.getpid()), "version": VERSION,
+        about = {"pid": os.getpid(), "started": process.start_time(os.getpid()), "version": VERSION,
                  "host": sock.getsockname()[0], "port": sock.getsockname()[1]}  # fmt: skip
         os.ftruncate(lock, 0)
         os.pwrite(lock, json.dumps(about).encode(), 0)

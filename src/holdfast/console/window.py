@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from ..term.queries import QueryFilter
+from ..client.terminal import QueryFilter
 
 _ENQS_MAX = 4096  # within one escape sequence: a hostile one with more is gone on from a little late
 _FRAME_COST = 256  # what a frame of a byte counts for: frames are bounded as bytes are

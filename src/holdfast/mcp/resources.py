@@ -15,8 +15,8 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from ..client.aio import AsyncSession
+from ..client.terminal import to_text
 from ..model.errors import HoldfastError
-from ..term.plain import to_text
 from . import guide, texts
 from .agent import Agent
 

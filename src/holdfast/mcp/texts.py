@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ..client.terminal import to_text
 from ..model.errors import invalid
-from ..term.plain import to_text
 
 TOKENS_DEFAULT = 1000  # of output in one answer unless asked otherwise: a screen full and a half
 TOKENS_MAX = 20_000  # what a client can show at once; more is read on from an offset

@@ -64,6 +64,7 @@ EMULATORS_MAX = 64  # screens kept warm; the rest are rebuilt from their keyfram
 EMULATOR_STRIDE_BYTES = (
     256 << 10
 )  # background emulation runs in steps of this, so attach has little to catch up
+EXEC_OUTPUT_BYTES = 1 << 20  # of an exec's output given as one value unless asked otherwise: head and tail are kept
 INLINE_OUTPUT_BYTES = 64 << 10  # an exec's output up to this comes with its result, more is read by offset
 TEXT_WINDOW_BYTES = 64 << 10  # a text match spans at most this much output
 PATTERN_MAX = 1000  # characters of a regular expression

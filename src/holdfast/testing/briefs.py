@@ -10,7 +10,7 @@ from typing import Any
 from ..work import brief
 from ..work.service import Work
 from .store import refused
-from .work import working
+from .workers import working
 
 Json = dict[str, Any]
 _DAY_S = 86400.0

@@ -10,7 +10,7 @@ from ..model.limits import PIECE_BYTES, VALUE_BYTES_MAX
 from ..store.base import Query, Transaction
 from ..work.service import Work
 from .store import refused
-from .work import interrupted, working
+from .workers import interrupted, working
 
 
 async def sound(work: Work) -> None:

@@ -7,10 +7,9 @@ from typing import Any
 
 from ..work.service import Work
 from .store import refused
-from .work import expired, working
+from .workers import SHORT_S, expired, working
 
 _LONG_S = 600.0  # a lease that does not run out meanwhile
-_SHORT_S = 0.05
 
 
 async def claim(work: Work, worker: str, *, jobs: tuple[str, ...] = ("a",), **options: Any) -> dict[str, Any]:
@@ -73,7 +72,7 @@ class JobsSuite:
             waiting = await claim(work, "w2", standby=True)
             assert (waiting["run"], waiting["active"]) == (None, 1)
             for _ in range(3000):
-                got = await claim(work, "w2", standby=True, ttl_s=_SHORT_S)
+                got = await claim(work, "w2", standby=True, ttl_s=SHORT_S)
                 if got["run"]:
                     break
                 await asyncio.sleep(0.02)

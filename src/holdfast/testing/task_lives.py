@@ -7,8 +7,7 @@ import asyncio
 from ..work.service import Work
 from .store import refused
 from .tasks import LONG_S, project, take
-
-_SHORT_S = 0.05  # a lease that is meant to run out
+from .workers import SHORT_S
 
 
 async def expired(work: Work, task: str) -> None:
@@ -36,7 +35,7 @@ class TaskLivesSuite:
                 await work.task_start(task="1", by="op_anna")
             assert "w1 until 2" in seen[0].message
             await work.step_begin(run=first["run"], key="k", epoch=first["epoch"])
-            await work.lease_renew(run=first["run"], epoch=first["epoch"], ttl_s=_SHORT_S)  # it dies
+            await work.lease_renew(run=first["run"], epoch=first["epoch"], ttl_s=SHORT_S)  # it dies
             await expired(work, "1")
             taken = await take(work, "w3")
             assert (taken["task_id"], taken["run"], taken["epoch"]) == ("1", first["run"], 2)

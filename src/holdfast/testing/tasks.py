@@ -7,7 +7,7 @@ from typing import Any
 
 from ..work.service import Work
 from .store import refused
-from .work import working
+from .workers import working
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -33,11 +33,7 @@ class Row(NamedTuple):
     stored: int
 
     def describe(self) -> Json:
-        return {
-            "run": self.run, "seq": self.seq, "log_upto": self.log_upto, "at": rfc3339(self.at / 1e6), "by": self.by,
-            "epoch": self.epoch, "kind": self.kind, "label": self.label, "base": self.base, "hash": self.hash,
-            "size": self.size, "stored": self.stored,
-        }  # fmt: skip
+        return {**self._asdict(), "at": rfc3339(self.at / 1e6)}
 
 
 class New(NamedTuple):

@@ -18,6 +18,16 @@ _WORDS = {
 }
 
 
+def put(who: str, event: str, facts: dict[str, Any], line: str | None) -> None:
+    """The line for people; without one, the facts as a document."""
+    if line is None:
+        sys.stdout.write(json.dumps({"event": event, **{k: v for k, v in facts.items() if v is not None}}) + "\n")
+        sys.stdout.flush()
+        return
+    print(f"{who}: " + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line),  # noqa: T201
+          file=sys.stderr, flush=True)  # fmt: skip
+
+
 class Events:
     """`tell(event, **facts)`."""
 
@@ -25,11 +35,9 @@ class Events:
         self._as_json = as_json
 
     def tell(self, event: str, **facts: Any) -> None:
-        if self._as_json:
-            sys.stdout.write(json.dumps({"event": event, **{k: v for k, v in facts.items() if v is not None}}) + "\n")
-            sys.stdout.flush()
-            return
-        shown = {k: ", ".join(v) if isinstance(v, list) else v for k, v in facts.items()}
-        line = _WORDS[event].format_map(shown) + (" (standby)" if facts.get("standby") else "")
-        print("hold worker: " + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line),  # noqa: T201
-              file=sys.stderr, flush=True)  # fmt: skip
+        put("hold worker", event, facts, None if self._as_json else _words(event, facts))
+
+
+def _words(event: str, facts: dict[str, Any]) -> str:
+    shown = {k: ", ".join(v) if isinstance(v, list) else v for k, v in facts.items()}
+    return _WORDS[event].format_map(shown) + (" (standby)" if facts.get("standby") else "")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Any
+
+from .events import put
 
 _WORDS = {
     "ready": "{runner} looks for tasks of {project}",
@@ -38,10 +38,8 @@ class Telling:
         self._as_json = as_json
 
     def __call__(self, event: str, **facts: Any) -> None:
-        if self._as_json:
-            sys.stdout.write(json.dumps({"event": event, **{k: v for k, v in facts.items() if v is not None}}) + "\n")
-            sys.stdout.flush()
-            return
-        line = _WORDS[event].format_map(facts) + (f" (pid {facts['pid']})" if facts.get("pid") else "")
-        print("hold work: " + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line),  # noqa: T201
-              file=sys.stderr, flush=True)  # fmt: skip
+        put("hold work", event, facts, None if self._as_json else _words(event, facts))
+
+
+def _words(event: str, facts: dict[str, Any]) -> str:
+    return _WORDS[event].format_map(facts) + (f" (pid {facts['pid']})" if facts.get("pid") else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from holdfast.host.inbox import Inbox
 from holdfast.host.ledger import Ledger
 from holdfast.model import limits
 from holdfast.model.errors import HoldfastError
+from tests.support.home import until_async
 
 ADA = {"operator": "op_1", "kind": "human", "name": "ada"}
 BOT = {"operator": "op_2", "kind": "agent", "name": "bot"}
@@ -100,7 +102,8 @@ async def test_no_answer_in_time_is_an_end_also_while_no_host_ran(ledger: Ledger
     assert (await asyncio.wait_for(box.settled(asked["id"]), 20))["state"] == "expired"
     late = await box.add("approval", asker=BOT, text="rm", timeout_s=0.05)
     box.close()
-    await asyncio.sleep(0.1)
+    over = time.time() + 0.05
+    await until_async(lambda: time.time() > over)
     again = await inbox(ledger)
     assert (await asyncio.wait_for(again.settled(late["id"]), 20))["state"] == "expired"
 

@@ -14,6 +14,7 @@ from holdfast.store.base import Query, Transaction
 from holdfast.store.sqlite import SqliteStore
 from holdfast.work.near import NEAR, NearWork, growing
 from holdfast.work.service import Work
+from tests.support.home import until_async
 
 _THREADS, _STEPS = 8, 12
 
@@ -83,10 +84,8 @@ async def test_a_failure_on_a_thread_is_told_there_and_undoes_nobody_elses_write
     ]
     for other in others:
         other.start()
-    for _ in range(3000):  # both are in line behind the one that has the turn: they share the next commit
-        if len(store._near) == 2:
-            break
-        await asyncio.sleep(0.01)
+    # Both are in line behind the one that has the turn: they share the next commit.
+    await until_async(lambda: len(store._near) == 2, 60)
     asked.set()
     for thread in (first, *others):
         await asyncio.to_thread(thread.join, 60)

@@ -1,0 +1,116 @@
+"""The client without asyncio. Made from calls.py by scripts/make_sync.py: change that file, not this one."""
+
+from __future__ import annotations
+
+import os
+
+from ..model.errors import HoldfastError, from_dict, invalid
+from ..model.home import Home, default_home
+from ..wire.requests import TooLarge
+from .io_sync import Wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+# Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
+_REPEATABLE = frozenset({
+    "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
+    "exec_outcome", "facts", "ask", "asked", "inbox", "answer", "recording", "doctor",
+    "whoami", "operator_ls", "operator_find", "timeline", "journal_head", "journal_verify", "work",
+    "withdraw",
+})  # fmt: skip
+
+
+class Calls:
+    """Connections to a host, made as needed and reused, one request at a time each. A part of Host."""
+
+    def __init__(
+        self, home: str | None = None, *, autostart: bool = True, operator: str | None = None
+    ) -> None:
+        self.home = Home(
+            os.path.abspath(home) if home else default_home(dict(os.environ), os.path.expanduser("~"))
+        )
+        self.autostart = autostart
+        self.operator = operator or os.environ.get("HOLDFAST_OPERATOR")
+        self._idle: list[Wire] = []
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def call(self, op: str, **request: object) -> Any:
+        """One operation by name; the reply's value. For what has no method of its own."""
+        value, fd = self.call_fd(op, **request)
+        if fd >= 0:
+            os.close(fd)
+        return value
+
+    def call_fd(self, op: str, **request: object) -> tuple[Any, int]:
+        """One operation whose reply may carry a descriptor (-1: none)."""
+        message: Json = {"op": op, **request}
+        for attempt in (1, 2):
+            wire = self._resting()
+            try:
+                if wire is None:
+                    wire = self._connect()
+                wire.send(message)
+                reply, fd = wire.receive()
+            except ConnectionError:
+                if wire is not None:
+                    wire.close()
+                if attempt == 2 or op not in _REPEATABLE:
+                    raise HoldfastError(
+                        "host_gone", f"the host went away during {op}", "look at hold status, then try again"
+                    ) from None
+                continue
+            except TooLarge as e:
+                assert wire is not None
+                wire.close()
+                raise invalid(str(e), "pass large input through a file or a pipe") from None
+            except BaseException:
+                if wire is not None:
+                    wire.close()
+                raise
+            self._idle.append(wire)
+            if "error" in reply:
+                raise from_dict(reply["error"])  # type: ignore[arg-type]
+            return reply["ok"], fd
+        raise AssertionError("unreachable")
+
+    def _resting(self) -> Wire | None:
+        while self._idle:
+            wire = self._idle.pop()
+            if not wire.stale():
+                return wire
+            wire.close()
+        return None
+
+    def _connect(self) -> Wire:
+        """A new connection; where an operator was chosen, its key is proven on it before anything is asked."""
+        wire = Wire.connect(self.home, self.autostart)
+        if self.operator:
+            try:
+                self._prove(wire, self.operator)
+            except BaseException:
+                wire.close()
+                raise
+        return wire
+
+    def _prove(self, wire: Wire, operator: str) -> None:
+        from ..system import keys
+        from ..wire import proof
+
+        wire.send({"op": "identify", "operator": operator})
+        asked, _ = wire.receive()
+        if "error" in asked:
+            raise from_dict(asked["error"])  # type: ignore[arg-type]
+        about: Json = asked["ok"]  # type: ignore[assignment]
+        message = proof.message(about["host"], bytes.fromhex(about["nonce"]), about["operator"])
+        signature = keys.sign(keys.load(self.home.keys, about["operator"]), message).hex()
+        wire.send({"op": "prove", "operator": about["operator"], "signature": signature})
+        answer, _ = wire.receive()
+        if "error" in answer:
+            raise from_dict(answer["error"])  # type: ignore[arg-type]

@@ -1,0 +1,43 @@
+"""Workers for the suites: a work plane on a store, a lease that runs out, a worker that died inside a step."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from ..work.service import Work
+from .store import opened
+
+Json = dict[str, Any]
+SHORT_S = 0.05  # a lease that is meant to run out
+
+
+@asynccontextmanager
+async def working(url: str) -> AsyncIterator[Work]:
+    async with opened(url) as store:
+        yield Work(store, "op_test")
+
+
+async def expired(work: Work, run: str) -> None:
+    """Until the database's clock has passed the lease."""
+    for _ in range(3000):
+        if not (await work.run_status(run=run))["leased"]:
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("the lease did not run out")
+
+
+async def interrupted(work: Work, effect: str, key: str = "k", args: Any = None) -> Json:
+    """A run whose worker died inside a step, taken over by another worker."""
+    first = await work.begin_run(worker="w1", ttl_s=SHORT_S)
+    # The intent may come too late for so short a lease on a busy machine: then it is another run's turn.
+    try:
+        await work.step_begin(run=first["run"], key=key, epoch=first["epoch"], effect=effect, args=args)
+    except Exception as e:
+        if getattr(e, "code", "") == "fenced":
+            return await interrupted(work, effect, key, args)
+        raise
+    await expired(work, first["run"])
+    return await work.begin_run(run=first["run"], worker="w2")
