@@ -23,11 +23,9 @@ class Waiting:
     def __init__(self, hold: HomeForTests, session: Session) -> None:
         self.found: list[Any] = []
         self._host = Host(str(hold.path))
-        self._thread = threading.Thread(target=self._wait, args=(session.id,), daemon=True)
+        own = Session(self._host, session.id, session.name)  # without a look at it, which would ask the keeper anew
+        self._thread = threading.Thread(target=lambda: self.found.append(own.wait(exit=True, timeout=DEADLINE_S)), daemon=True)
         self._thread.start()
-
-    def _wait(self, id: str) -> None:
-        self.found.append(self._host.session(id).wait(exit=True, timeout=DEADLINE_S))
 
     def result(self) -> Any:
         self._thread.join(DEADLINE_S + 30)
