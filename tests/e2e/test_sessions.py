@@ -12,6 +12,7 @@ import pytest
 from holdfast.client.sync import Session
 from holdfast.model.errors import HoldfastError
 from holdfast.model.home import Home
+from holdfast.system.tree import read_stat
 from tests.support.home import HomeForTests, alive, read_all, until, wait_fd
 from tests.support.keeperline import KeeperLine
 
@@ -117,11 +118,14 @@ def test_a_daemon_started_from_inside_a_session_outlives_it(hold: HomeForTests) 
     a = hold.run("bash", name="a")
     me = hold.host.whoami()["id"]
     hold.kill_daemon()
-    with KeeperLine(Home(str(hold.path)), a.id, operator=me) as line:  # no daemon runs: the command typed here must start it
+    hold.host.autostart = False  # the command typed here must start it, nobody else
+    with KeeperLine(Home(str(hold.path)), a.id, operator=me) as line:
         line.type(f"{sys.executable} -m holdfast.cli.main run -d -n b -- sleep 1000\r".encode())
-        until((hold.path / "host.sock").exists)
-        b = until(lambda: _try(lambda: hold.host.session("b")))
+        b = until(lambda: _try(lambda: hold.host.session("b")), timeout=60)
     about, b_pid = hold.host.call("ping")["host"], b.status().pid
+    daemon = read_stat(about["pid"])
+    assert daemon is not None
+    assert daemon.ppid == hold.keeper_pid(a)
     a.stop(1)
     assert alive(about["pid"])
     assert alive(about["zygote_pid"])

@@ -14,12 +14,25 @@ if __name__ == "__main__":
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     sys.path[:] = [root, *(p for p in sys.path if p not in ("", os.path.dirname(os.path.abspath(__file__))))]
 
+    from holdfast.model.home import Home
+    from holdfast.system import kernel
+
+    home, registration = Home(os.path.abspath(sys.argv[1])), ""
+    try:
+        # Started from inside a session, it is no part of that from here on; to read the rest takes a while.
+        os.makedirs(home.path, mode=0o700, exist_ok=True)
+        registration = kernel.register(home.roles)
+    except OSError:
+        pass  # a home that cannot be used: the daemon itself says so
+
     from holdfast.host.daemon import main
     from holdfast.model.errors import HoldfastError
-    from holdfast.model.home import Home
 
     try:
-        sys.exit(main(Home(os.path.abspath(sys.argv[1])), ready))
+        sys.exit(main(home, ready))
     except HoldfastError as e:
         sys.stderr.write(f"hold: {e.line()}\n")
         sys.exit(e.exit_status)
+    finally:
+        if registration and os.path.exists(registration):  # another one serves, or this one could not
+            os.unlink(registration)

@@ -196,7 +196,7 @@ class Daemon:
 
 def clean_roles(folder: str) -> None:
     """Registrations of the dead go. The last host's zygote may be taking its own away in this very moment."""
-    for pid, started in kernel.registered(folder).items():
+    for pid, started in kernel.registered(folder):
         if kernel.start_time(pid) != started:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(folder, f"{pid}.{started}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import itertools
 import logging
 import os
 import shutil
@@ -31,6 +32,9 @@ Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 
 _LIMITS_DEFAULT = {"pids": limits.PIDS_MAX, "memory": 0}
+# A lock has no event. One that comes or goes does so within milliseconds, or seconds on a bad day; one that is stopped is
+# seldom, and a look at it costs a connection.
+_LOOKS_S, _LOOK_S = (0.001, 0.005, 0.02, 0.1, 0.5), 2.0
 _CUT_JUMP = 1 << 32  # after a power loss the next offsets begin past anything that can have been seen
 
 
@@ -86,15 +90,33 @@ class Registry:
             session.load_ending()
 
     async def connect(self, session: Session) -> None:
+        """Get the line to its keeper, once however many ask. Without one it is over, or it is looked at again."""
+        if session.link is not None:
+            return
+        if session.reaching is None:
+            session.reaching = asyncio.get_running_loop().create_task(self._reach(session))
+        await asyncio.shield(session.reaching)
+
+    async def _reach(self, session: Session) -> None:
+        known = session.unresponsive
         try:
             sock = await dial_soon(session.folder.keeper_socket)
             await self._link(session, sock)
             session.unresponsive = False
+            session.touch()  # what it did while nobody listened: who waits for that looks now
         except (HoldfastError, OSError) as e:
-            session.unresponsive = keeper_alive(session.folder)
-            log.warning("keeper of %s does not answer: %s", session.name, e)
-            if not session.unresponsive:
-                session.load_ending()
+            if session.over():
+                session.unresponsive = False
+                if known:
+                    self._buried(session)  # others may have waited for it
+                else:
+                    session.load_ending()
+                return
+            if not known:
+                log.warning("keeper of %s does not answer: %s", session.name, e)
+            self._look_again(session)
+        finally:
+            session.reaching = None
 
     async def _link(self, session: Session, sock: Any) -> None:
         link = await KeeperLink.open(sock, self._hello(session))
@@ -118,21 +140,31 @@ class Registry:
             return  # told before, by its `ended`
         session.link = None
         session.busy_exec = None
-        if keeper_alive(session.folder):
-            # Still there: it finished its loop and is on its way out, or dropped us. Look again when it is settled.
-            asyncio.get_running_loop().create_task(self._settle(session))
-            return
-        self._buried(session)
+        if session.over():
+            self._buried(session)
+        else:
+            self._look_again(session)
+
+    def _look_again(self, session: Session) -> None:
+        """A keeper lives and has no line to us: it is on its way in or out, it dropped us, or it is stopped. Whoever waits
+        for its session must hear how that goes on, so it is looked at until it answers or is gone."""
+        session.unresponsive = True
+        if session.settling is None:
+            session.settling = asyncio.get_running_loop().create_task(self._settle(session))
 
     async def _settle(self, session: Session) -> None:
-        session.unresponsive = True
-        for delay in (0.001, 0.005, 0.02, 0.1, 0.5, limits.LINGER_S + 1):
-            await asyncio.sleep(delay)
-            if not keeper_alive(session.folder):
-                session.unresponsive = False
-                self._buried(session)
-                return
-        await self.connect(session)
+        try:
+            for delay in itertools.chain(_LOOKS_S, itertools.repeat(_LOOK_S)):
+                await asyncio.sleep(delay)
+                if not session.unresponsive:
+                    return  # somebody else's question was answered
+                if session.over():
+                    session.unresponsive = False
+                    self._buried(session)
+                    return
+                await self.connect(session)
+        finally:
+            session.settling = None
 
     def _buried(self, session: Session) -> None:
         session.load_ending()

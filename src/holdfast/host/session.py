@@ -39,7 +39,9 @@ class Session:
         self.state_file: Json = read_json(folder.host_state) or {}
         self.size: tuple[int, int] = tuple(manifest["size"])
         self.busy_exec: str | None = None
-        self.unresponsive = False
+        self.unresponsive = False  # its keeper lives, and there is no line to it
+        self.reaching: asyncio.Task[None] | None = None  # the try to get one
+        self.settling: asyncio.Task[None] | None = None  # and what tries again
         self.starting = False
         self.spools = False  # its keeper records what is done to it; the host notes that itself where it does not
         self.wakers: set[asyncio.Future[None]] = set()  # of those who wait for more than this session's changes
@@ -130,12 +132,18 @@ class Session:
 
     def load_ending(self) -> None:
         """How this generation ended, from its own record; without one the status is unknown, never 0."""
-        record = read_json(self.folder.exit) or {}
-        if record.get("generation") != self.manifest["generation"]:
-            record = {}
+        record = self._ending()
         self.exit = record.get("exit") or dict(UNKNOWN_EXIT)
         self.ended = bool(record.get("ended"))
         self.ended_at = record.get("ended_at")
+
+    def _ending(self) -> Json:
+        record = read_json(self.folder.exit) or {}
+        return record if record.get("generation") == self.manifest["generation"] else {}
+
+    def over(self) -> bool:
+        """Whether its keeper is gone, or has written its last record: what it still does is only for slow readers."""
+        return not keeper_alive(self.folder) or bool(self._ending().get("ended"))
 
     def hear(self, event: Json) -> None:
         kind = event.get("event")

@@ -77,10 +77,15 @@ class Waits:
         compiled = pattern(value) if kind == "text" else None
         try:
             async with asyncio.timeout(timeout):
-                if compiled is not None:
-                    event, offset, detail = await self._text(session, compiled, start)
-                else:
-                    event, offset, detail = await self._checkers[kind](session, value)
+                while True:
+                    while session.unresponsive:  # nobody can tell yet: it answers one day, or is found gone
+                        await session.changed.wait()
+                    if compiled is not None:
+                        event, offset, detail = await self._text(session, compiled, start)
+                    else:
+                        event, offset, detail = await self._checkers[kind](session, value)
+                    if event != "exit" or not session.unresponsive:
+                        break  # else only the line to its keeper has ended
         except TimeoutError:
             event, offset, detail = "timeout", _end(session), {"waited_for": spec}
         return {"event": event, "offset": offset, "detail": detail}

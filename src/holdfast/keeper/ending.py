@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 def finish(keeper: Keeper) -> None:
     """Everything is on disk before anybody is told; then the keeper is gone."""
     keeper.drain()
+    # Nobody is let in any more: a line that is never answered would keep a new host waiting for it.
+    keeper.poll.unregister(keeper.listener.fileno())
+    keeper.listener.close()
     holding.note(keeper, "ended", None, "", {"exit": keeper.exit})
     keeper.ended = True
     keeper.log.close()

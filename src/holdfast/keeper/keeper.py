@@ -395,7 +395,7 @@ class Keeper:
 
     def own_tree(self) -> list[int]:
         """Every process of this session, by the kernel's word; other roles of Holdfast below us are not ours."""
-        return tree.members(os.getpid(), kernel.registered(self.roles_folder))
+        return tree.members(os.getpid(), lambda: kernel.registered(self.roles_folder))
 
     def _reap(self) -> None:
         empty = False

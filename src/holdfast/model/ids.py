@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .errors import HoldfastError, invalid
-from .limits import NAME_MAX
+from .limits import ID_PREFIX_MIN, NAME_MAX
 
 _ALPHABET = b"0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u to misread
 _LETTERS = _ALPHABET * 8  # one for each value of a byte: a request id is made for every write
@@ -52,9 +52,12 @@ def resolve(wanted: str, known: dict[str, str]) -> str:
     by_name = [i for i, name in known.items() if name == wanted]
     if len(by_name) == 1:
         return by_name[0]
-    # A prefix needs a letter of the random part; "ses_" alone names everything.
-    prefix = wanted if wanted.startswith("ses_") else "ses_" + wanted
-    hits = [i for i in known if i.startswith(prefix)] if len(prefix) > len("ses_") else []
+    # A prefix needs a letter of the random part, "ses_" alone names everything; and several where it could be a name as
+    # well: whoever asks for `b` before there is one is not given the session whose id happens to begin with it.
+    bare = not wanted.startswith("ses_")
+    prefix = "ses_" + wanted if bare else wanted
+    enough = len(prefix) >= len("ses_") + (ID_PREFIX_MIN if bare else 1)
+    hits = [i for i in known if i.startswith(prefix)] if enough else []
     if len(hits) == 1:
         return hits[0]
     if len(hits) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 # Names and requests
+ID_PREFIX_MIN = 4  # letters of an id that name it without its `ses_`: a short name that is not there names nobody else
 NAME_MAX = 64  # fits a table column and a file name with room to spare
 REQUEST_BYTES_MAX = 16 << 20  # a whole environment and argument list (the kernel's own cap is 6 MB) as JSON
 REQUESTS_BYTES_MAX = 64 << 20  # half-read requests of all connections together: four of the largest at once

@@ -80,17 +80,17 @@ def register(folder: str) -> str:
     return path
 
 
-def registered(folder: str) -> dict[int, int]:
-    """pid -> start time of every registered role."""
-    roles = {}
+def registered(folder: str) -> set[tuple[int, int]]:
+    """(pid, start time) of every registered role. A pid can be there twice: one that was killed had it before."""
+    roles = set()
     try:
         names = os.listdir(folder)
     except OSError:
-        return {}
+        return roles
     for name in names:
         pid, _, started = name.partition(".")
         if pid.isdigit() and started.isdigit():
-            roles[int(pid)] = int(started)
+            roles.add((int(pid), int(started)))
     return roles
 
 

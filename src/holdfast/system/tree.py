@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Roles = set[tuple[int, int]]
+
 # A walk that saw a process vanish may have missed the children it left behind, so it is walked again. Three
 # passes settle all but a tree that forks faster than it can be read, and that one is never settled anyway.
 _PASSES_MAX = 3
@@ -99,28 +101,34 @@ def inner_pid(pid: int) -> int:
         return 0
 
 
-def members(root: int, roles: dict[int, int]) -> list[int]:
-    """The pids below `root` that are its own: other roles of Holdfast (pid -> start time) end the walk."""
-    return _own(descendants(root), roles)
+def members(root: int, roles: Callable[[], Roles]) -> list[int]:
+    """The pids below `root` that are its own: other roles of Holdfast, (pid, start time), end the walk.
+
+    Who they are is asked after the walk: one that has just become a role is not taken for a member.
+    """
+    rows = descendants(root)
+    return _own(rows, roles())
 
 
-def forest(roots: list[int], roles: dict[int, int]) -> dict[int, list[int]]:
+def forest(roots: list[int], roles: Callable[[], Roles]) -> dict[int, list[int]]:
     """`members` of many roots for the price of one look at /proc."""
-    if os.path.exists("/proc/thread-self/children"):
-        return {root: members(root, roles) for root in roots}
-    children = _ChildrenByScan()
-    found = {}
-    for root in roots:
-        below, _ = _walk(root, frozenset(), children)
-        found[root] = _own([(s.pid, s.ppid, s.state, s.started) for s in below.values()], roles)
-    return found
+    below: dict[int, list[tuple[int, int, str, int]]] = {}
+    if _kernel_lists_children():
+        below = {root: descendants(root) for root in roots}
+    else:
+        children = _ChildrenByScan()
+        for root in roots:
+            found, _ = _walk(root, frozenset(), children)
+            below[root] = [(s.pid, s.ppid, s.state, s.started) for s in found.values()]
+    known = roles()
+    return {root: _own(rows, known) for root, rows in below.items()}
 
 
-def _own(rows: list[tuple[int, int, str, int]], roles: dict[int, int]) -> list[int]:
+def _own(rows: list[tuple[int, int, str, int]], roles: Roles) -> list[int]:
     foreign: set[int] = set()
     own = []
     for pid, parent, _, started in rows:  # parents come before children
-        if roles.get(pid) == started or parent in foreign:
+        if (pid, started) in roles or parent in foreign:
             foreign.add(pid)
         else:
             own.append(pid)

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast.system import tree
+from holdfast.system import kernel, tree
 from tests.support.ptyproc import DEADLINE_S, SAMPLE_S
 
 # A tree of known shape below a subreaper that ends all of it when its stdin closes. It says when it stands.
@@ -132,6 +134,41 @@ def test_a_walk_ends_at_the_pids_it_is_told_to_stop_at(root: int, way: str) -> N
     assert "role" not in found
     assert "below the role" not in found
     assert "leaf" in found
+
+
+def test_other_roles_and_what_is_below_them_are_no_members(root: int, way: str) -> None:
+    rows = settled(root)
+    found = named(rows)
+    role = {(found["role"][0], found["role"][3])}
+    own = {row[0] for row in rows} - {found[name][0] for name in ("role", "below the role")}
+    assert set(tree.members(root, lambda: role)) == own
+    assert set(tree.forest([root], lambda: role)[root]) == own
+
+
+def test_one_that_becomes_a_role_during_the_walk_is_no_member(
+    root: int, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = named(settled(root))["role"]
+    walk = tree._walk
+
+    def walked(*args: Any) -> Any:
+        seen = walk(*args)
+        (tmp_path / f"{role[0]}.{role[3]}").touch()  # a host that was started in the session says so only now
+        return seen
+
+    monkeypatch.setattr(tree, "_walk", walked)
+    assert role[0] not in tree.members(root, lambda: kernel.registered(str(tmp_path)))
+    (tmp_path / f"{role[0]}.{role[3]}").unlink()
+    assert role[0] not in tree.forest([root], lambda: kernel.registered(str(tmp_path)))[root]
+
+
+def test_a_role_is_known_by_its_start_also_where_a_dead_one_had_its_pid(tmp_path: Path) -> None:
+    mine = os.path.basename(kernel.register(str(tmp_path)))
+    pid, started = os.getpid(), kernel.start_time(os.getpid())
+    assert mine == f"{pid}.{started}"
+    for other in (started - 5, started + 5):
+        (tmp_path / f"{pid}.{other}").touch()
+    assert (pid, started) in kernel.registered(str(tmp_path))
 
 
 def test_a_pid_without_children_or_without_life_has_no_descendants() -> None:

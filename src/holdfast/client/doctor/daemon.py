@@ -153,7 +153,7 @@ def parse_locks(text: str, major: int, minor: int, inode: int) -> int | None:
 def living(home: Home) -> dict[str, list[int]]:
     """Registered roles that are alive, by what they call themselves."""
     found: dict[str, list[int]] = {}
-    for pid, started in sorted(kernel.registered(home.roles).items()):
+    for pid, started in sorted(kernel.registered(home.roles)):
         if is_alive(pid, started):
             found.setdefault(_name(pid), []).append(pid)
     return found

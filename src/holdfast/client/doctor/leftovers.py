@@ -51,7 +51,7 @@ def folders(home: Home) -> list[str]:
 
 
 def stale_roles(home: Home) -> int:
-    return sum(not is_alive(pid, started) for pid, started in kernel.registered(home.roles).items())
+    return sum(not is_alive(pid, started) for pid, started in kernel.registered(home.roles))
 
 
 def judge_roles(stale: int) -> Finding:

@@ -90,7 +90,7 @@ class Base:
     def _forest(self) -> dict[int, list[int]]:
         """The processes of every live session, by its keeper's pid, from one look at /proc."""
         keepers = [s.link.welcome.result()["keeper"] for s in self.registry.sessions.values() if s.link is not None]
-        return tree.forest(keepers, kernel.registered(self.daemon.home.roles))
+        return tree.forest(keepers, lambda: kernel.registered(self.daemon.home.roles))
 
     @staticmethod
     def _restarting(session: Session) -> bool:
