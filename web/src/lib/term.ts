@@ -1,4 +1,5 @@
 // A terminal emulator in the page that only shows: nothing that a program prints can type, copy, name or open anything.
+import "./styles";
 import { Terminal, type ILinkHandler, type ITheme } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 
