@@ -60,9 +60,9 @@ class Watched:
         tasks: list[list[float]] = page.evaluate("window.longTasks")
         return max((d if d <= limit_ms else min(d, self.processor_ms(s, d)) for s, d in tasks), default=0.0)
 
-    def peak_mb(self) -> float:
+    def most_mb(self) -> float:
         """The most memory that one of the processes had."""
-        return max(_peak(pid) for pid in self._pids)
+        return max(peak_mb(pid) for pid in self._pids)
 
 
 def _spent(looks: list[tuple[float, float]], start: float, end: float) -> float:
@@ -72,7 +72,8 @@ def _spent(looks: list[tuple[float, float]], start: float, end: float) -> float:
     return (after[0] if after else looks[-1][1]) - first
 
 
-def _peak(pid: int) -> float:
+def peak_mb(pid: int) -> float:
+    """The most memory that a process ever had."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status", encoding="ascii") as f:
         return next(int(line.split()[1]) / 1024 for line in f if line.startswith("VmHWM:"))
     return 0.0
