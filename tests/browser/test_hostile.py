@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 
+import psutil
 import pytest
-from playwright.sync_api import Page, WebSocket, expect
+from playwright.sync_api import Browser, Page, WebSocket, expect
 
 from tests.support import browser as chrome
-from tests.support.home import HomeForTests
+from tests.support import responsive
+from tests.support.home import HomeForTests, until
 
 expect.set_options(timeout=chrome.PATIENCE_MS)
 
@@ -62,13 +64,48 @@ def test_hostile_output_does_nothing(hold: HomeForTests, url: str, desk: Page, k
     assert desk.url.endswith(session.id)
 
 
-def test_an_escape_sequence_without_an_end_hangs_nothing(hold: HomeForTests, url: str, desk: Page) -> None:
-    program = "import os, sys\nsys.stdin.readline()\nos.write(1, b'\\x1b]0;')\nfor _ in range(200): os.write(1, b'x' * 65536)\nos.write(1, b'\\x1b\\\\\\r\\nstill here\\r\\n')\nsys.stdin.readline()"
-    session = hold.run(sys.executable, "-c", program, name="endless")
+_ENDLESS = """
+import os, sys
+begin, more = bytes.fromhex(sys.argv[1]), bytes.fromhex(sys.argv[2]) * 65536
+sys.stdin.readline()
+os.write(1, begin)
+left = 100_000_000
+while left > 0:
+    left -= os.write(1, more)
+sys.stdin.readline()
+os.write(1, b"\\x1b\\\\\\x18\\r\\nstill here\\r\\n")
+sys.stdin.readline()
+"""
+ENDLESS = {"title": (b"\x1b]0;", b"x"), "picture": (b"\x1bPq", b"~"), "numbers": (b"\x1b[", b"1"), "clipboard": (b"\x1b]52;c;", b"A")}
+GROWN_MB = 150  # what 100 MB may add to a process that passes them on: windows and buffers, never all of it
+
+
+@pytest.mark.parametrize("kind", sorted(ENDLESS))
+def test_an_escape_sequence_without_an_end_hangs_nothing(
+    hold: HomeForTests, url: str, desk: Page, chromium: Browser, kind: str
+) -> None:
+    begin, more = ENDLESS[kind]
+    session = hold.run(sys.executable, "-c", _ENDLESS, begin.hex(), more.hex(), name="endless")
+    desk.add_init_script(responsive.OBSERVE)
     desk.goto(f"{url}/sessions/{session.id}")
     chrome.attached(desk)
-    session.send("", enter=True)
-    chrome.shows(desk, "still here")
+    about = hold.host.call("ping")["host"]
+    pids = [about["pid"], about["web"]["pid"], hold.host.call("status", session=session.id)["keeper_pid"]]
+    before = [psutil.Process(pid).memory_info().rss for pid in pids]
+    with responsive.watched(chromium) as watch:
+        session.send("", enter=True)
+        until(lambda: session.status().output.end > 100_000_000, 120)
+        other = desk.context.new_page()  # in the middle of it
+        other.goto(f"{url}/sessions/{session.id}")
+        chrome.attached(other)
+        session.send("", enter=True)
+        for page in (desk, other):
+            chrome.shows(page, "still here")
+        assert watch.longest_ms(desk, 200.0) <= 200.0
+    grown = [(responsive.peak_mb(pid) - rss / (1 << 20)) for pid, rss in zip(pids, before, strict=True)]
+    assert max(grown) < GROWN_MB, grown
+    assert responsive.heap_mb(desk) < 64
+    other.close()
 
 
 def test_a_link_that_was_printed_asks_before_it_opens(hold: HomeForTests, url: str, desk: Page) -> None:

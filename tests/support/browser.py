@@ -60,6 +60,16 @@ def screen(page: Page) -> str:
     return str(page.evaluate(_TEXT))
 
 
+def lines(page: Page) -> list[str]:
+    """Everything that the terminal holds, also what has scrolled away."""
+    found = page.evaluate("""() => {
+      const b = window.holdfast.term.buffer.active, lines = [];
+      for (let y = 0; y < b.length; y++) lines.push(b.getLine(y).translateToString(true));
+      return lines;
+    }""")
+    return [str(line) for line in found if line]
+
+
 def shows(page: Page, text: str) -> None:
     """Until the terminal shows a text."""
     page.wait_for_function(f"(text) => ({_TEXT})().includes(text)", arg=text, timeout=PATIENCE_MS)

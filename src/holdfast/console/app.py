@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
 
 from starlette import routing
 from starlette.applications import Starlette
@@ -19,6 +18,7 @@ from . import openapi, serving
 from .attach import Viewer
 from .callers import Callers
 from .guard import HOST, OPERATOR, App, Guard
+from .late import LateAgents
 from .live import Feeds, Watcher
 from .login import Doors
 from .page import page
@@ -29,11 +29,6 @@ from .views import live_query, wanted
 async def healthz(request: Request) -> JSONResponse:
     """That this process answers, and nothing else."""
     return JSONResponse({"ok": True}, headers={"cache-control": "no-store"})
-
-
-async def _without_mcp(request: Request) -> JSONResponse:
-    error = {"code": "failed", "message": "the MCP library is not installed", "hint": "pip install 'holdfast[mcp]'"}
-    return JSONResponse({"error": error}, status_code=501)
 
 
 async def _no_such(request: Request) -> Response:
@@ -76,29 +71,20 @@ class Sockets:
 
 def make(host: AsyncHost, address: tuple[str, int]) -> App:
     """The whole application, guarded."""
-    agents: Any = None
-    try:
-        from .agents import Agents
-
-        agents = Agents(host.home.path)
-    except ModuleNotFoundError as e:
-        if (e.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
-            raise
+    agents = LateAgents(host.home.path)
     callers = Callers(host, address[1])
     doors, sockets = Doors(callers), Sockets()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with agents.manager.run() if agents is not None else contextlib.nullcontext():
+        async with agents.running():
             yield
-        if agents is not None:
-            agents.close()
         callers.close()
 
     api = [*openapi.TABLE, *doors.routes()]
     routes: list[routing.BaseRoute] = [
         routing.Route("/healthz", healthz),
-        routing.Route("/mcp", agents or _without_mcp),
+        routing.Route("/mcp", agents),
         routing.Route("/api/login", doors.login, methods=["POST"]),
         routing.WebSocketRoute("/api/live", sockets.live),
         routing.WebSocketRoute("/api/sessions/{session}/attach", sockets.attach),

@@ -1,4 +1,4 @@
-"""Everything that is going on, as it changes: one look at all sessions serves every browser of the same operator."""
+"""Everything that is going on, as it changes: one look at a session serves every browser of the same operator."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ..client.aio import AsyncHost
 from ..model.errors import HoldfastError
 from ..model.limits import LIVE_LOOK_S
 from . import heard
+from .rounds import Rounds
 from .sockets import Line
 
 Json = dict[str, Any]
@@ -18,11 +19,12 @@ _AGAIN_S = 1.0  # before the next try while the host is away
 
 
 class Feed:
-    """The sessions as they were seen last. It looks while somebody watches, and no longer."""
+    """The sessions as they were seen last. It follows the host while somebody watches, and no longer."""
 
     def __init__(self, host: AsyncHost, everything: bool) -> None:
         self._host, self._all = host, everything
         self.sessions: dict[str, Json] = {}
+        self.looked = False
         self.changed = asyncio.Event()  # replaced after each look
         self.failed: HoldfastError | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -39,22 +41,54 @@ class Feed:
         if not self.watchers and self._looking is not None:
             self._looking.cancel()
             self._looking = None
-            self.sessions, self.changed = {}, asyncio.Event()
+            self.sessions, self.looked, self.changed = {}, False, asyncio.Event()
 
     async def _look(self) -> None:
+        """Look at what the host tells of, and at what is due. Nothing happens: nothing is asked."""
         while True:
-            began = time.monotonic()
             try:
-                found = await self._host.call("ls", all=self._all, lines=True)
-                self.sessions = {session["id"]: session for session in found}
-                self._tell()
+                await self._follow()
             except HoldfastError as e:
                 if e.code == "not_allowed":
                     self.failed = e
                     self._tell()
                     return
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _follow(self) -> None:
+        """Until the host is away."""
+        rounds = Rounds(time.monotonic())
+        mark = (await self._host.call("changed"))["mark"]
+        wanted: set[str] | None = None
+        while True:
+            began = time.monotonic()
+            await self._see(wanted, rounds)
             took = time.monotonic() - began
             await asyncio.sleep(max(LIVE_LOOK_S, _LOOK_SHARE * took))
+            wanted = set()
+            while wanted == set():
+                ends = {id: s["output"]["end"] for id, s in self.sessions.items() if s["state"] == "live"}
+                left = rounds.wait(time.monotonic())
+                news = await self._host.call("changed", after=mark, ends=ends, timeout=left)
+                mark, due = news["mark"], rounds.due(time.monotonic())
+                wanted = None if news["sessions"] is None or due is None else due | set(news["sessions"])
+
+    async def _see(self, wanted: set[str] | None, rounds: Rounds) -> None:
+        """Look at these, or at all; the rest is as it was."""
+        only = None if wanted is None else sorted(wanted)
+        found = {s["id"]: s for s in await self._host.call("ls", all=self._all, lines=True, still=True, sessions=only)}
+        now = time.monotonic()
+        for id, session in found.items():
+            changed = id not in self.sessions or differs(self.sessions[id], session)
+            rounds.saw(id, still=session.pop("still"), changed=changed, now=now)
+        gone = self.sessions.keys() - found.keys() if wanted is None else wanted - found.keys()
+        for id in gone:
+            rounds.gone(id)
+        if wanted is None:
+            rounds.saw_all(now)
+        self.looked = True
+        self.sessions = {**{id: s for id, s in self.sessions.items() if id not in gone}, **found}
+        self._tell()
 
     def _tell(self) -> None:
         self.changed.set()
@@ -95,11 +129,9 @@ class Watcher:
             changed = self._feed.changed
             if self._feed.failed is not None:
                 raise self._feed.failed
-            if self._feed.sessions or self._known is not None:
+            if self._feed.looked:
                 await self._tell(self._feed.sessions)
             await changed.wait()
-            if self._known is None and not self._feed.sessions:
-                await self._tell({})  # nothing is there, and that is news to somebody who just came
 
     async def _tell(self, now: dict[str, Json]) -> None:
         """What is new since this browser was told last."""

@@ -22,11 +22,11 @@ ALWAYS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer",
 def policy(authority: str) -> str:
     """What the page may load: its own files, and sockets to where it came from (which older browsers want by name).
 
-    The terminal (xterm.js) writes its sizes and colours into style elements: so styles may stand in the page, scripts
-    never.
+    Neither scripts nor styles may stand in the page. What the terminal (xterm.js) would write into style elements, the
+    page turns into sheets (web/src/lib/styles.ts).
     """
     return (
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; font-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
         f"connect-src 'self' ws://{authority}; manifest-src 'self'; worker-src 'self'; base-uri 'none'; "
         "form-action 'none'; frame-ancestors 'none'"
     )

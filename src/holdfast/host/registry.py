@@ -20,6 +20,7 @@ from ..model.names import refused
 from ..system import cgroup
 from ..system.files import read_json, sync_file, write_json
 from . import isolate, recipe
+from .changes import Changes
 from .link import KeeperLink, dial_soon
 from .session import Session, keeper_alive
 from .zygote import Zygote
@@ -44,6 +45,7 @@ class Registry:
     def __init__(self, home: Home, zygote: Zygote, on_event: Callable[[Session, Json], None]) -> None:
         self.home, self._zygote, self._on_event = home, zygote, on_event
         self.sessions: dict[str, Session] = {}
+        self.changes = Changes()
         self._by_request: dict[str, asyncio.Task[Session]] = {}
         self.operator: Json = {}
         self.doors: Doors | None = None  # set by the daemon
@@ -82,7 +84,7 @@ class Registry:
         if manifest is None:
             log.warning("%s has no readable manifest: left alone", folder.path)
             return
-        session = Session(folder, manifest)
+        session = Session(folder, manifest, self.changes.note)
         self.sessions[session.id] = session
         if keeper_alive(folder):
             await self.connect(session)
@@ -218,7 +220,7 @@ class Registry:
         self._claim_name(str(manifest["name"]))
         os.mkdir(folder.path, 0o700)
         follow_links(folder.links, request.get("env") or {})
-        session = Session(folder, manifest)
+        session = Session(folder, manifest, self.changes.note)
         self.sessions[session_id] = session
         try:
             await self._spawn(session, begun)

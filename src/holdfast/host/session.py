@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..log.reader import LogReader
@@ -26,8 +26,10 @@ def keeper_alive(folder: SessionFolder) -> bool:
 class Session:
     """What lies in its folder, plus the link while a keeper lives. `changed` is set anew on every change."""
 
-    def __init__(self, folder: SessionFolder, manifest: Json) -> None:
-        self.folder, self.manifest = folder, manifest
+    def __init__(
+        self, folder: SessionFolder, manifest: Json, on_change: Callable[[str], None] = lambda session_id: None
+    ) -> None:
+        self.folder, self.manifest, self._on_change = folder, manifest, on_change
         self.link: KeeperLink | None = None
         self.reader = LogReader(folder.out)
         self.changed = asyncio.Event()
@@ -173,8 +175,10 @@ class Session:
         for waker in self.wakers:
             if not waker.done():
                 waker.set_result(None)
+        self._on_change(self.id)
 
     def remember(self, **facts: object) -> None:
         """Keep host-side facts (stopped by whom, reaped, restarts) beside the session."""
         self.state_file.update(facts)
         write_json(self.folder.host_state, self.state_file, durable=False)
+        self._on_change(self.id)

@@ -31,7 +31,8 @@ log = logging.getLogger("holdfast.host")
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "console", "__main__.py")
 _READY_S = 30.0  # an interpreter with a web framework, on a machine that is busy
 _STOP_S = 5.0  # it lets go of its streams within a second; then it is killed
-_AGAIN_S = (1.0, 30.0)  # between two starts after a death: soon, and not in a loop
+_AGAIN_S = (1.0, 30.0)  # before a start after a second death: soon, and not in a loop; after the first, at once
+_STEADY_S = 10.0  # one that served for so long is no loop
 
 
 class Web:
@@ -86,8 +87,10 @@ class Web:
 
     async def _supervise(self) -> None:
         assert self._setting is not None
-        pause = _AGAIN_S[0]
+        loop = asyncio.get_running_loop()
+        pause = 0.0
         while True:
+            served = 0.0
             try:
                 self._pid = self._pid or await self._living() or (
                     await self._start(self._setting["host"], self._setting["port"])
@@ -95,13 +98,15 @@ class Web:
             except HoldfastError as e:
                 log.error("the web process does not start: %s", e.message)
             else:
-                pause = _AGAIN_S[0]
+                began = loop.time()
                 await _gone(self._pid)
+                served = loop.time() - began
                 log.warning("the web process (pid %d) has ended", self._pid)
             self._pid = None
             self._reap()
+            pause = 0.0 if served >= _STEADY_S else pause
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _AGAIN_S[1])
+            pause = min(max(_AGAIN_S[0], pause * 2), _AGAIN_S[1])
 
     async def _living(self) -> int | None:
         """The one that a former daemon started, if it is of this version and listens where it should."""

@@ -27,6 +27,15 @@ export function line(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+const ANSWER_MS = 20000; // to look at something; a page that waits for longer has asked into the void
+
+let looking = new AbortController();
+/** Nothing will come of what is being looked at: the way to the host is lost. What changes something is left alone. */
+export function abandon(): void {
+  looking.abort();
+  looking = new AbortController();
+}
+
 type Query = Record<string, string | number | boolean | null | undefined>;
 
 function address(path: string, query?: Query): string {
@@ -40,18 +49,20 @@ function address(path: string, query?: Query): string {
 
 async function request<T>(method: string, url: string, body?: unknown): Promise<T> {
   let answer: Response;
+  let text: string;
   try {
     answer = await fetch(url, {
       method,
+      signal: method === "GET" ? AbortSignal.any([looking.signal, AbortSignal.timeout(ANSWER_MS)]) : null,
       credentials: "same-origin",
       cache: "no-store",
       headers: body === undefined ? {} : { "content-type": "application/json" },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
+    text = await answer.text();
   } catch {
     throw new ApiError(0, "host_gone", "the host does not answer", "is it running? hold up --web");
   }
-  const text = await answer.text();
   if (answer.ok) return (text ? JSON.parse(text) : undefined) as T;
   let error: Partial<{ code: string; message: string; hint: string }> = {};
   try {

@@ -16,6 +16,7 @@ export interface AttachEvents {
   over(code: number): void;
 }
 
+const PIECE_BYTES = 16 * 1024; // the emulator takes a piece in one go, and the page waits: a few milliseconds at most
 const INPUT_MAX = 64 * 1024; // bytes in one message; a long paste goes in several
 const UNSURE_MAX = 256; // inputs that may be sent again after a drop
 
@@ -92,7 +93,10 @@ export class Attachment {
     if (this.restoring) this.sink.write("\x1bc", () => undefined); // in its place in the queue, unlike reset()
     this.restoring = false;
     this.offset = after;
-    this.sink.write(new Uint8Array(frame, 8), () => this.line.send({ kind: "ack", offset: after }));
+    const data = new Uint8Array(frame, 8);
+    let at = 0;
+    for (; at + PIECE_BYTES < data.length; at += PIECE_BYTES) this.sink.write(data.subarray(at, at + PIECE_BYTES), () => undefined);
+    this.sink.write(data.subarray(at), () => this.line.send({ kind: "ack", offset: after }));
   }
 
   private told(message: AttachMessage): void {

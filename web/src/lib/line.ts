@@ -1,13 +1,17 @@
 // A WebSocket that is meant to stay: it notices silence, and comes back by itself.
 //
-// The network can be gone without a word (a stalled radio, a sleeping laptop), so silence counts as an end. Attempts to
-// come back overlap: one that hangs must not keep the next from succeeding, and a slow host must not be given up on.
+// The network can be gone without a word (a stalled radio, a sleeping laptop), so silence counts as an end. There is one
+// attempt at a time, because browsers make them one after the other: one that hangs is let go when the host answers
+// otherwise, each time after twice as long, so that a slow host is not given up on.
+import { abandon } from "./api";
+import { forget, knock } from "./knock";
 
+const LOOK_MS = 500; // between two looks at the line
+const SLEPT_MS = 2500; // looks further apart than this: the page was frozen, or the machine asleep
 const SILENCE_MS = 8000; // the server says something every 5 s; one heartbeat may be late
 const ANSWER_MS = 1500; // for a sign of life when the network is back: a new line then still fits into 3 s
-const AGAIN_MS = 1500; // between attempts: two of them, and an answer, fit into the 3 s after a network's return
-const ATTEMPT_MS = 15000; // an attempt that is still unanswered then will not be
-const ATTEMPTS_MAX = 4; // at once
+const AGAIN_MS = 1000; // between two attempts that fail at once
+const PATIENCE_MS = [1500, 20000] as const; // for an attempt while the host answers otherwise: at first, and at most
 // How the server ends a line for good: it is done, what was said was no message, it is not for us, it is not there.
 const FINAL = new Set([1000, 1008, 4403, 4404]);
 
@@ -23,11 +27,14 @@ export interface LineEvents {
 
 export class Line {
   private current: WebSocket | null = null;
-  private attempts = new Set<WebSocket>();
+  private trying: WebSocket | null = null;
   private heard = 0; // by the clock on the wall, which goes on while a laptop sleeps
   private tried = 0;
+  private looked = Date.now();
+  private patience: number = PATIENCE_MS[0];
   private everything = new AbortController();
   private timer: ReturnType<typeof setInterval>;
+  private readonly there = (): void => this.answered();
 
   constructor(private events: LineEvents) {
     const { signal } = this.everything;
@@ -35,7 +42,8 @@ export class Line {
     window.addEventListener("online", look, { signal });
     window.addEventListener("pageshow", look, { signal });
     document.addEventListener("visibilitychange", look, { signal });
-    this.timer = setInterval(() => this.check(), 500);
+    document.addEventListener("resume", look, { signal });
+    this.timer = setInterval(() => this.check(), LOOK_MS);
     this.attempt();
   }
 
@@ -47,99 +55,80 @@ export class Line {
 
   close(): void {
     clearInterval(this.timer);
+    forget(this.there);
     this.everything.abort();
-    for (const socket of [...this.attempts, this.current]) if (socket) drop(socket);
-    this.attempts.clear();
-    this.current = null;
-  }
-
-  /** The line as it is may be stale in a way that only the server knows: begin anew. */
-  again(): void {
-    this.lose();
-    this.attempt();
+    for (const socket of [this.trying, this.current]) if (socket) drop(socket);
+    this.trying = this.current = null;
   }
 
   /** The network or the page came back: a line that does not answer now is not waited for any longer. */
   private returned(): void {
     if (document.visibilityState === "hidden") return;
+    this.patience = PATIENCE_MS[0];
     const { current, heard } = this;
     if (!current) {
-      if (this.attempts.size < ATTEMPTS_MAX) this.attempt();
+      knock(this.there);
       return;
     }
     this.send({ kind: "ping" });
     setTimeout(() => {
-      if (this.current === current && this.heard === heard) this.again();
+      if (this.current === current && this.heard === heard) this.silent();
     }, ANSWER_MS);
   }
 
   private check(): void {
     const now = Date.now();
-    if (this.current) {
-      if (now - this.heard > SILENCE_MS) this.again();
-      return;
-    }
-    if (now - this.tried >= AGAIN_MS && this.attempts.size < ATTEMPTS_MAX) this.attempt();
+    const slept = now - this.looked > SLEPT_MS;
+    this.looked = now;
+    if (!this.current) knock(this.there);
+    else if (slept) this.returned();
+    else if (now - this.heard > SILENCE_MS) this.silent();
   }
 
-  private lose(): void {
-    if (!this.current) return;
-    drop(this.current);
+  /** What was asked along the same way is as lost as the line: it must not stand in the way of what is asked now. */
+  private silent(): void {
+    abandon();
+    if (this.current) drop(this.current);
     this.current = null;
     this.events.connected(false);
+    this.attempt();
+  }
+
+  /** The host is there: call it, unless a call is under way that may still be answered. */
+  private answered(): void {
+    const age = Date.now() - this.tried;
+    if (this.current || age < (this.trying ? this.patience : AGAIN_MS)) return;
+    if (this.trying) this.patience = Math.min(2 * this.patience, PATIENCE_MS[1]);
+    this.attempt();
   }
 
   private attempt(): void {
     this.tried = Date.now();
-    const url = this.events.address().replace(/^/, `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}`);
-    let socket: WebSocket;
-    try {
-      socket = new WebSocket(url);
-    } catch {
-      return;
-    }
+    if (this.trying) drop(this.trying);
+    const socket = new WebSocket(`${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}${this.events.address()}`);
+    this.trying = socket;
     socket.binaryType = "arraybuffer";
-    this.attempts.add(socket);
-    const giveUp = setTimeout(() => this.forget(socket), ATTEMPT_MS);
     socket.onmessage = (event: MessageEvent<string | ArrayBuffer>) => {
-      clearTimeout(giveUp);
-      if (!this.won(socket)) return;
       this.heard = Date.now();
+      if (socket === this.trying) this.answers(socket);
       this.events.message(event.data);
     };
-    socket.onclose = (event) => {
-      clearTimeout(giveUp);
-      this.ended(socket, event.code);
-    };
+    socket.onclose = (event) => this.ended(socket, event.code);
   }
 
-  /** The first attempt that is answered is the line; the others are let go. */
-  private won(socket: WebSocket): boolean {
-    if (socket === this.current) return true;
-    if (this.current || !this.attempts.has(socket)) {
-      this.forget(socket);
-      return false;
-    }
-    this.attempts.delete(socket);
-    for (const other of this.attempts) drop(other);
-    this.attempts.clear();
+  private answers(socket: WebSocket): void {
+    this.trying = null;
     this.current = socket;
+    this.patience = PATIENCE_MS[0];
+    forget(this.there);
     this.events.connected(true);
-    return true;
-  }
-
-  private forget(socket: WebSocket): void {
-    this.attempts.delete(socket);
-    drop(socket);
   }
 
   private ended(socket: WebSocket, code: number): void {
-    this.attempts.delete(socket);
     const mine = socket === this.current;
-    if (mine) {
-      this.current = null;
-      this.events.connected(false);
-    }
+    if (mine) this.current = null;
+    else this.trying = null;
+    if (mine) this.events.connected(false);
     if (FINAL.has(code)) {
       this.close();
       this.events.over(code);

@@ -1,4 +1,5 @@
 // A terminal emulator in the page that only shows: nothing that a program prints can type, copy, name or open anything.
+import "./styles";
 import { Terminal, type ILinkHandler, type ITheme } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 
@@ -93,7 +94,7 @@ function silence(term: Terminal): void {
 /** What is nice to have, fetched after the first paint. */
 async function extras(term: Terminal, ask: (url: URL) => void): Promise<void> {
   const [webgl, unicode, links] = await Promise.all([
-    import("@xterm/addon-webgl"), import("@xterm/addon-unicode11"), import("@xterm/addon-web-links"),
+    drawsFast() ? import("@xterm/addon-webgl") : null, import("@xterm/addon-unicode11"), import("@xterm/addon-web-links"),
   ]); // prettier-ignore
   if (!term.element?.isConnected) return;
   term.loadAddon(new unicode.Unicode11Addon());
@@ -102,6 +103,7 @@ async function extras(term: Terminal, ask: (url: URL) => void): Promise<void> {
     const url = safeLink(text);
     if (url) ask(url);
   })); // prettier-ignore
+  if (!webgl) return;
   try {
     const gpu = new webgl.WebglAddon();
     gpu.onContextLoss(() => gpu.dispose()); // back to the plain renderer
@@ -109,6 +111,13 @@ async function extras(term: Terminal, ask: (url: URL) => void): Promise<void> {
   } catch {
     // no WebGL here: the plain renderer does it
   }
+}
+
+/** Whether WebGL has a GPU behind it. Drawn by the processor, it is slower than text, and the page waits for it. */
+function drawsFast(): boolean {
+  const context = document.createElement("canvas").getContext("webgl2", { failIfMajorPerformanceCaveat: true });
+  context?.getExtension("WEBGL_lose_context")?.loseContext();
+  return context !== null;
 }
 
 /** The size of one cell as it is drawn now. */

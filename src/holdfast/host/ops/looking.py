@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 from ...model.errors import invalid
 from .. import checks
+from ..changes import news
 from ..last_line import last_line
 from ..observe import net, proc
 from ..recording import recording
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _VIEWS_AT_ONCE = 32  # keepers asked in parallel by `ls`
+_BLOCKED = ("waiting_for_input", "waiting_for_secret", "at_prompt", "exited")
 
 
 class Looking(Base):
@@ -32,6 +35,7 @@ class Looking(Base):
         chosen = [
             s for s in self.registry.sessions.values()
             if (request.get("all") or s.live or self._restarting(s)) and caller.may("view", s)
+            and (request.get("sessions") is None or s.id in request["sessions"])
         ]
         chosen.sort(key=lambda s: s.manifest["created_at"])
         gate = asyncio.Semaphore(_VIEWS_AT_ONCE)
@@ -45,9 +49,32 @@ class Looking(Base):
                     view["processes"] = proc.processes(forest[keeper])
                 if request.get("lines"):
                     view["last_line"] = await last_line(session, self.screens, view["output"]["end"])
+                if request.get("still"):
+                    view["still"] = still(session, view, len(forest.get(keeper, [])))
                 return view
 
         return list(await asyncio.gather(*(one(s) for s in chosen)))
+
+    async def op_changed(self, request: Json, caller: Caller) -> Json:
+        """Which sessions to look at again: an answer comes when something happened to one, or it printed more than
+        `ends` says, or the time is up. Without `after` it comes at once."""
+        changes, after = self.registry.changes, request.get("after")
+        ends = _ends(request.get("ends") or {})
+        known = {s: ends[s.id] for s in self.registry.sessions.values() if s.id in ends and caller.may("view", s)}
+        found: set[str] | None = set() if after is not None else None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(number(request.get("timeout"), "a timeout")):
+                mark = str(after)
+                while found == set():  # what the caller may not see is no news to it
+                    found = await news(changes, mark, known)
+                    mark = changes.mark
+                    if found is not None:
+                        found = {i for i in found if i in ends or self._shows(i, caller)}
+        return {"mark": changes.mark, "sessions": None if found is None else sorted(found)}
+
+    def _shows(self, session_id: str, caller: Caller) -> bool:
+        session = self.registry.sessions.get(session_id)
+        return session is not None and caller.may("view", session)
 
     async def op_status(self, request: Json, caller: Caller) -> Json:
         if request.get("session"):
@@ -117,3 +144,14 @@ class Looking(Base):
         session = await self._find(request, caller)
         start, timeout = whole(request.get("from"), "an offset"), number(request.get("timeout"), "a timeout")
         return await self.waits.wait(session, str(request.get("for") or ""), start, timeout)
+
+
+def still(session: Session, view: Json, processes: int) -> bool:
+    """Whether nothing of it changes before it is touched: its one process is blocked, or there is none."""
+    return session.link is None or (processes <= 1 and view["activity"]["kind"] in _BLOCKED)
+
+
+def _ends(given: object) -> dict[str, int]:
+    if not isinstance(given, dict) or not all(type(end) is int for end in given.values()):
+        raise invalid("`ends` is not a table of offsets by session", "leave it out")
+    return given
