@@ -55,6 +55,14 @@ def hold(tmp_path: Path) -> Iterator[HomeForTests]:
     home.close()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HomeForTests]:
+    """A home that the tests of a file share: for those that leave it as they found it."""
+    home = HomeForTests(tmp_path_factory.mktemp("shared") / "home")
+    yield home
+    home.close()
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """A PostgreSQL server that this test process shares; each test takes a database of its own from it."""
