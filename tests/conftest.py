@@ -41,10 +41,25 @@ def _leave_the_users_home(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The serial ones are a handful: of the other files, which are thousands of tests, none is read for them."""
+    if config.option.markexpr != "serial" or collection_path.suffix != ".py":
+        return None
+    return True if "mark.serial" not in collection_path.read_text() else None
+
+
 @pytest.fixture
 def hold(tmp_path: Path) -> Iterator[HomeForTests]:
     """A home of the test's own, with its command line and SDK; everything in it is ended afterwards."""
     home = HomeForTests(tmp_path / "home")
+    yield home
+    home.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HomeForTests]:
+    """A home that the tests of a file share: for those that leave it as they found it."""
+    home = HomeForTests(tmp_path_factory.mktemp("shared") / "home")
     yield home
     home.close()
 

@@ -7,10 +7,12 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from holdfast.client.sync import Session
 from holdfast.model.errors import HoldfastError
 from holdfast.wire import requests
 from holdfast.wire.sockets import reachable
@@ -49,16 +51,24 @@ def one_line(text: str) -> bool:
         (["kill", "nosuch", "-s", "TERM"], 3),
     ],
 )
-def test_a_mistake_is_one_line_and_its_code(hold: HomeForTests, words: list[str], code: int) -> None:
-    done = hold(*words)
+def test_a_mistake_is_one_line_and_its_code(shared: HomeForTests, words: list[str], code: int) -> None:
+    done = shared(*words)
     assert (done.code, done.out) == (code, "")
     assert one_line(done.err), done.err
     if words[0] not in ("attach",):
-        told = hold(*words[:1], "--json", *words[1:])
+        told = shared(*words[:1], "--json", *words[1:])
         assert told.code == code
         error = json.loads(told.out)["error"]
         assert set(error) == {"code", "message", "hint"}
-    assert hold("ls", "-a", "--json").json == []  # nothing was left behind
+    assert shared("ls", "-a", "--json").json == []  # nothing was left behind
+
+
+@pytest.fixture(scope="module")
+def cat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HomeForTests, Session]]:
+    """A session that mistakes are made about, in a home of its own."""
+    home = HomeForTests(tmp_path_factory.mktemp("cat") / "home")
+    yield home, home.run("cat", name="s")
+    home.close()
 
 
 @pytest.mark.parametrize(
@@ -80,8 +90,10 @@ def test_a_mistake_is_one_line_and_its_code(hold: HomeForTests, words: list[str]
         (["exec", "s"], 2),
     ],
 )
-def test_a_mistake_about_a_session_harms_nothing(hold: HomeForTests, words: list[str], code: int) -> None:
-    s = hold.run("cat", name="s")
+def test_a_mistake_about_a_session_harms_nothing(
+    cat: tuple[HomeForTests, Session], words: list[str], code: int
+) -> None:
+    hold, s = cat
     pid = s.status().pid
     done = hold(*words)
     assert done.code == code, done.err

@@ -149,11 +149,11 @@ def test_the_command_line_keeps_messages_and_values(host: Host, hold: HomeForTes
         (("memory", "window", "RUN", "--max-tokens", "0"), 2),
     ],
 )
-def test_a_mistake_is_one_line_with_what_to_do(hold: HomeForTests, words: tuple[str, ...], code: int) -> None:
-    with Host(str(hold.path)) as host:
+def test_a_mistake_is_one_line_with_what_to_do(shared: HomeForTests, words: tuple[str, ...], code: int) -> None:
+    with Host(str(shared.path)) as host:
         run = host.work.run()
         run.close()
-        done = hold(*(run.id if w == "RUN" else w for w in words))
+        done = shared(*(run.id if w == "RUN" else w for w in words))
     assert done.code == code, done.err
     assert done.err.startswith("hold: ")
     assert done.err.count("\n") == 1

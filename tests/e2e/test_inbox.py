@@ -277,8 +277,8 @@ def test_a_no_is_an_answer_too(hold: HomeForTests) -> None:
         (["inbox", "extra"], 2),
     ],
 )
-def test_a_mistake_is_one_line_and_its_code(hold: HomeForTests, words: list[str], code: int) -> None:
-    done = hold(*words)
+def test_a_mistake_is_one_line_and_its_code(shared: HomeForTests, words: list[str], code: int) -> None:
+    done = shared(*words)
     assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done.err
 
 
@@ -298,9 +298,13 @@ def switches(pid: int) -> int:
 
 
 def rests(pid: int, seconds: float) -> bool:
-    before = switches(pid)
-    time.sleep(seconds)
-    return switches(pid) == before
+    """Whether nobody wakes it for so long; said as soon as somebody does."""
+    before, end = switches(pid), time.monotonic() + seconds
+    while time.monotonic() < end:
+        if switches(pid) != before:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 @pytest.mark.serial

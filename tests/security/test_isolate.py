@@ -501,7 +501,7 @@ def test_a_restarted_session_is_isolated_again(hold: HomeForTests, start: Start)
 # -- asking for it ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cwd", ["/", "/etc", "/tmp", "~"])
+@pytest.mark.parametrize("cwd", ["/", "/etc", "/tmp", "~"])  # not the path itself: each test process has its own home
 def test_a_folder_that_is_too_much_is_refused_with_what_to_do(hold: HomeForTests, cwd: str) -> None:
     refused = hold("run", "-d", "--isolate", "--cwd", os.path.expanduser(cwd), "--", "true")
     assert (refused.code, "--write" in refused.err) == (2, True)
