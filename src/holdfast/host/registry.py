@@ -32,8 +32,8 @@ Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 
 _LIMITS_DEFAULT = {"pids": limits.PIDS_MAX, "memory": 0}
-# A lock has no event. One that comes or goes does so within milliseconds, or seconds on a bad day; one that is stopped is
-# seldom, and a look at it costs a connection.
+# A lock has no event. A keeper that comes or goes does so within milliseconds, or seconds on a bad day; one that is
+# stopped is seldom, and a look at it costs a connection.
 _LOOKS_S, _LOOK_S = (0.001, 0.005, 0.02, 0.1, 0.5), 2.0
 _CUT_JUMP = 1 << 32  # after a power loss the next offsets begin past anything that can have been seen
 
@@ -146,8 +146,8 @@ class Registry:
             self._look_again(session)
 
     def _look_again(self, session: Session) -> None:
-        """A keeper lives and has no line to us: it is on its way in or out, it dropped us, or it is stopped. Whoever waits
-        for its session must hear how that goes on, so it is looked at until it answers or is gone."""
+        """A keeper lives and has no line to us: it is on its way in or out, it dropped us, or it is stopped. Whoever
+        waits for its session must hear how that goes on, so it is looked at until it answers or is gone."""
         session.unresponsive = True
         if session.settling is None:
             session.settling = asyncio.get_running_loop().create_task(self._settle(session))
