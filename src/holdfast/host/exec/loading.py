@@ -1,4 +1,4 @@
-"""How long a shell that is not at its prompt is waited for; one that reads its start-up files as long as asked. Pure."""
+"""How long a shell that is not at its prompt is waited for: as long as asked, while it reads start-up files. Pure."""
 
 from __future__ import annotations
 
