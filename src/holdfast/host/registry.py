@@ -19,7 +19,7 @@ from ..model.home import Home
 from ..model.names import refused
 from ..system import cgroup
 from ..system.files import read_json, sync_file, write_json
-from . import isolate, recipe
+from . import handed, isolate, recipe
 from .changes import Changes
 from .link import KeeperLink, dial_soon
 from .session import Session, keeper_alive
@@ -33,9 +33,10 @@ Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 
 _LIMITS_DEFAULT = {"pids": limits.PIDS_MAX, "memory": 0}
-# A lock has no event. One that comes or goes does so within milliseconds, or seconds on a bad day; one that is stopped is
-# seldom, and a look at it costs a connection.
+# A lock has no event. A keeper that comes or goes does so within milliseconds, or seconds on a bad day; one that is
+# stopped is seldom, and a look at it costs a connection.
 _LOOKS_S, _LOOK_S = (0.001, 0.005, 0.02, 0.1, 0.5), 2.0
+_ARRIVAL_S, _ARRIVAL_PAUSE_S = 15.0, 0.01  # nor has a start that another host asked for: milliseconds, or a bad day
 _CUT_JUMP = 1 << 32  # after a power loss the next offsets begin past anything that can have been seen
 
 
@@ -88,8 +89,29 @@ class Registry:
         self.sessions[session.id] = session
         if keeper_alive(folder):
             await self.connect(session)
-        else:
-            session.load_ending()
+            return
+        session.load_ending()
+        if handed.unseen(session) and handed.on_its_way(self.home.roles, self._zygote.pid):
+            session.starting, session.exit = True, None  # nobody is told a state that is about to be false
+            asyncio.get_running_loop().create_task(self._arrive(session))
+
+    async def _arrive(self, session: Session) -> None:
+        """The last host was killed with this start on its way: it happens, or there is nobody left to do it."""
+        deadline = time.monotonic() + _ARRIVAL_S
+        try:
+            while handed.on_its_way(self.home.roles, self._zygote.pid) and not keeper_alive(session.folder):
+                if time.monotonic() > deadline:
+                    log.warning("%s was handed to a zygote that neither starts it nor ends", session.name)
+                    break
+                await asyncio.sleep(_ARRIVAL_PAUSE_S)
+            if keeper_alive(session.folder):
+                await self.connect(session)
+        finally:
+            session.starting = False
+            if session.live:
+                session.touch()
+            else:
+                self._buried(session)
 
     async def connect(self, session: Session) -> None:
         """Get the line to its keeper, once however many ask. Without one it is over, or it is looked at again."""
@@ -148,8 +170,8 @@ class Registry:
             self._look_again(session)
 
     def _look_again(self, session: Session) -> None:
-        """A keeper lives and has no line to us: it is on its way in or out, it dropped us, or it is stopped. Whoever waits
-        for its session must hear how that goes on, so it is looked at until it answers or is gone."""
+        """A keeper lives and has no line to us: it is on its way in or out, it dropped us, or it is stopped. Whoever
+        waits for its session must hear how that goes on, so it is looked at until it answers or is gone."""
         session.unresponsive = True
         if session.settling is None:
             session.settling = asyncio.get_running_loop().create_task(self._settle(session))

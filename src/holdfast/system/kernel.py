@@ -82,7 +82,7 @@ def register(folder: str) -> str:
 
 def registered(folder: str) -> set[tuple[int, int]]:
     """(pid, start time) of every registered role. A pid can be there twice: one that was killed had it before."""
-    roles = set()
+    roles: set[tuple[int, int]] = set()
     try:
         names = os.listdir(folder)
     except OSError:

@@ -24,13 +24,12 @@ from ..session import Session
 from ..waits import SAMPLE_FIRST_S, SAMPLE_MAX_S
 from . import cells, outcomes
 from .command import Command
+from .loading import READY_S, loading, patience
 from .results import Results, ended
 from .wrap import abandon, probe, wrap
 
 Json = dict[str, Any]
 
-_READY_S = 10.0  # a shell may load its start-up files for so long before its first prompt
-_FREE_S = 0.5  # a command that is just ending gets this long to give the prompt back
 _PROMPT_SEEN = 2  # samples in a row that must find the prompt before an end without marks is believed
 _ANSWER_S = 1.0  # who asks again for a blocked command has usually answered it: it gets this long to go on
 _LOST_LINE_S = 5.0  # the typed line has this long to show its begin mark
@@ -77,7 +76,7 @@ class Execs:
             return await self._in_turn(session, source, actor, typed, exec_id, why, timeout)
         self._refuse_if_busy(session)
         with self._reserved(session, exec_id):
-            return await self._begin(session, source, actor, typed, exec_id, why)
+            return await self._begin(session, source, actor, typed, exec_id, why, timeout)
 
     @contextlib.contextmanager
     def _reserved(self, session: Session, exec_id: str) -> Iterator[None]:
@@ -118,7 +117,7 @@ class Execs:
 
     async def _begin(
         self, session: Session, source: bytes, actor: Json, typed: Callable[[Command], None], exec_id: str,
-        why: str | None,
+        why: str | None, timeout: float | None,
     ) -> Command:  # fmt: skip
         """Where the last exec left the shell at its prompt, the keeper itself sees whether it is still there."""
         if session.prompt is not None:
@@ -126,7 +125,7 @@ class Execs:
             if await asyncio.shield(self._give(command, actor, session.prompt, why, typed)):
                 return command
             session.prompt = None
-        prompt = await self._at_prompt(session)
+        prompt = await self._at_prompt(session, timeout)
         command = self._prepare(session, prompt, source, actor, exec_id)
         if prompt["midline"]:  # somebody is in the middle of a line, a search or a menu
             command.typed = abandon(prompt["shell"]) + command.typed
@@ -145,7 +144,7 @@ class Execs:
         typed(command)
         return True
 
-    async def _at_prompt(self, session: Session) -> Json:
+    async def _at_prompt(self, session: Session, timeout: float | None) -> Json:
         """Wait until a shell reads the terminal; which shell it is, its pid, and what there is to know it again by."""
         began, delay = time.monotonic(), 0.002
         while session.link is not None:
@@ -159,7 +158,14 @@ class Execs:
                 }  # fmt: skip
             young = name in SHELLS and sample["facts"]["tty"]["foreground_pgid"] == pid
             young = young or _starting(session)  # what its start-up files run is in the foreground for a moment
-            if time.monotonic() - began > (_READY_S if young else _FREE_S):
+            words: list[str] = session.manifest["command"]
+            enough = patience(words, sample, activity.kind, young, timeout)
+            if enough is not None and time.monotonic() - began > enough:
+                if loading(words, sample, activity.kind):
+                    raise HoldfastError(
+                        "busy", f"the shell in {session.name} is still loading its start-up files",
+                        f"give it more time (--timeout), or see what it does: hold ps {session.name}",
+                    )  # fmt: skip
                 what = f"{name} ({pid})" if name else "a program"
                 raise HoldfastError(
                     "busy", f"no shell is at its prompt in {session.name}: {what} is in the foreground",
@@ -506,7 +512,7 @@ def _starting(session: Session) -> bool:
     """Whether it is a shell that was started just now."""
     program = os.path.basename(str(session.manifest["command"][0]))
     interactive = len(session.manifest["command"]) == 1
-    return interactive and program in SHELLS and time.time() - session.manifest["started_at"] < _READY_S
+    return interactive and program in SHELLS and time.time() - session.manifest["started_at"] < READY_S
 
 
 def _foreground(sample: Json) -> tuple[str, int]:

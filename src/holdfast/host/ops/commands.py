@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from typing import Any
 
 from ...model import limits
@@ -40,6 +41,7 @@ class Commands(Approving):
             self._note("exec", session, caller, request, exec_id=command.id, text=command.record["source"],
                        epoch=command.record.get("epoch"), offset=command.record["from"])  # fmt: skip
 
+        began = time.monotonic()
         with session.touching(*caller.everyone):
             command = await self.execs.start(
                 session, source, caller.actor, typed, request.get("exec_id"), why_of(request),
@@ -50,6 +52,8 @@ class Commands(Approving):
                 await command.changed.wait()
             await self.journal.written()
             return self.execs.result(command)
+        if timeout is not None and session.kind != "kernel":
+            timeout = max(0.0, timeout - (time.monotonic() - began))  # a shell that was loading had its part
         result = await self.execs.wait(command, timeout)
         await self.journal.written()  # its commit ran while the command did
         return self._with_output(session, result)

@@ -1,0 +1,30 @@
+"""Starts that a host handed to its zygote and did not live to see: whether one of them may still happen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..system import kernel, tree
+from ..system.files import read_json
+from .session import Session
+
+Json = dict[str, Any]
+
+_WAITING = ("hold-spare", "hold-zygote")  # who takes a start, and who forks such a one; a keeper has its lock already
+
+
+def unseen(session: Session) -> bool:
+    """Whether no keeper has taken this generation up: the one that does writes it beside its lock."""
+    facts: Json = read_json(session.folder.keeper_lock) or {}
+    return not session.ended and facts.get("generation") != session.manifest["generation"]
+
+
+def on_its_way(roles: str, zygote: int | None) -> bool:
+    """Whether a spare or a zygote of an earlier host lives: they end with it, after what it had asked of them."""
+    for pid, started in kernel.registered(roles):
+        stat = tree.read_stat(pid)
+        if stat is None or stat.started != started or stat.state == "Z" or zygote in (pid, stat.ppid):
+            continue
+        if stat.comm in _WAITING:
+            return True
+    return False

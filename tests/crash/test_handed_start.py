@@ -1,0 +1,83 @@
+"""A host killed with a start on its way: the next one tells neither a lost session that comes up, nor one that never will."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.home import HOLD, HomeForTests, alive, until, wait_fd
+
+DEADLINE_S = 60.0
+Json = dict[str, Any]
+
+
+def spare_of(zygote: int) -> int:
+    """The process that waits for the next start, and has all it needs."""
+
+    def look() -> int:
+        for name in Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split():
+            if Path(f"/proc/{name}/comm").read_text() == "hold-spare\n" and _children(name):
+                return int(name)
+        return 0
+
+    return int(until(look, timeout=DEADLINE_S))
+
+
+def _children(pid: str) -> str:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text()
+
+
+def killed(pid: int) -> None:
+    fd = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    wait_fd(fd, timeout=DEADLINE_S)
+
+
+@pytest.fixture
+def handed(hold: HomeForTests) -> tuple[int, int]:
+    """The zygote and the spare, stopped with a start that it has not taken; their host is dead, and another one serves."""
+    zygote = int(until(lambda: hold.host.call("ping")["host"]["zygote_pid"], timeout=DEADLINE_S))
+    spare = spare_of(zygote)
+    os.kill(spare, signal.SIGSTOP)
+    with subprocess.Popen([*HOLD, "run", "-d", "-n", "late", "--", "sleep", "1000"], env=hold.env) as client:
+        until(lambda: list((hold.path / "sessions").glob("*/manifest.json")), timeout=DEADLINE_S)
+        hold.host.call("ping")  # it was handed over in the same breath as that was written
+        client.kill()
+    hold.kill_daemon()
+    hold.daemon_pid()
+    assert alive(zygote)
+    assert alive(spare)
+    return zygote, spare
+
+
+def late(hold: HomeForTests) -> Json:
+    (found,) = hold.host.call("ls", all=True)
+    return dict(found)
+
+
+def test_a_start_that_happens_after_all_is_a_live_session(hold: HomeForTests, handed: tuple[int, int]) -> None:
+    os.kill(handed[1], signal.SIGCONT)
+    found = late(hold)
+    assert (found["name"], found["state"]) == ("late", "live")
+    assert alive(found["pid"])
+    os.kill(found["pid"], signal.SIGTERM)
+    assert hold.host.session("late").wait(exit=True, timeout=DEADLINE_S).detail["exit"]["signal"] == "SIGTERM"
+
+
+def test_a_start_whose_spare_is_killed_is_taken_by_the_next_one(hold: HomeForTests, handed: tuple[int, int]) -> None:
+    killed(handed[1])
+    found = late(hold)
+    assert (found["name"], found["state"]) == ("late", "live")
+    assert hold.keeper_pid(hold.host.session("late")) != handed[1]
+
+
+def test_a_start_that_nobody_is_left_to_take_is_told_as_lost(hold: HomeForTests, handed: tuple[int, int]) -> None:
+    for pid in handed:
+        killed(pid)
+    found = late(hold)
+    assert (found["name"], found["state"]) == ("late", "lost")
