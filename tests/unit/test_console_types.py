@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 WEB = Path(__file__).parents[2] / "web"
 
@@ -21,3 +25,11 @@ def test_the_declarations_have_every_schema_of_the_document_with_its_properties(
     declared = _declared((WEB / "src/lib/api.d.ts").read_text())
     wanted = {name: set(schema.get("properties", {})) for name, schema in document.items()}
     assert declared == wanted
+
+
+def test_the_declarations_are_what_the_generator_makes_of_the_document() -> None:
+    if not (WEB / "node_modules").is_dir():
+        pytest.skip("Node's packages are not here")
+    command = [sys.executable, str(WEB.parent / "scripts/check_console.py"), "--types"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from ..model import ids
 from .session import Session
@@ -56,9 +57,10 @@ async def news(changes: Changes, mark: str, ends: dict[Session, int]) -> set[str
     for link, end in watched:
         link.watch(end, grown)
     told = asyncio.ensure_future(changes.more())
+    either: set[asyncio.Future[Any]] = {grown, told}
     try:
         if found() == set():
-            await asyncio.wait({grown, told}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         return found()
     finally:
         told.cancel()

@@ -121,7 +121,7 @@ VIEW_INPUTS_MAX = 32  # typed and not taken by the keeper yet: 2 MiB at most; pa
 VIEW_MESSAGE_BYTES_MAX = 128 << 10  # one message of a browser: 64 KiB of input as base64 in JSON
 BEAT_S = 5.0  # between two signs of life to a browser, so that a stalled network is noticed within two
 SILENT_S = 30.0  # a browser that says nothing for so long is gone: six beats unanswered
-LIVE_LOOK_S = 1.0  # between two looks at all sessions, while a browser shows them
+LIVE_LOOK_S = 1.0  # between two looks at what changed, while a browser shows it; what happened meanwhile comes together
 LIVE_MAX = 64  # browsers that follow everything at once
 
 # Journal

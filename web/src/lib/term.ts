@@ -116,8 +116,11 @@ async function extras(term: Terminal, ask: (url: URL) => void): Promise<void> {
 /** Whether WebGL has a GPU behind it. Drawn by the processor, it is slower than text, and the page waits for it. */
 function drawsFast(): boolean {
   const context = document.createElement("canvas").getContext("webgl2", { failIfMajorPerformanceCaveat: true });
-  context?.getExtension("WEBGL_lose_context")?.loseContext();
-  return context !== null;
+  if (!context) return false;
+  const about = context.getExtension("WEBGL_debug_renderer_info"); // browsers do not count all of them as slow
+  const name = about ? String(context.getParameter(about.UNMASKED_RENDERER_WEBGL)) : "";
+  context.getExtension("WEBGL_lose_context")?.loseContext();
+  return !/swiftshader|llvmpipe|softpipe|software|basic render/i.test(name);
 }
 
 /** The size of one cell as it is drawn now. */
