@@ -49,7 +49,10 @@ class Execs:
         self._starting: set[str] = set()  # exec ids that were asked for and have no record yet
 
     def _of(self, session: Session) -> Results:
-        return self._results.setdefault(session.id, Results(session.folder.execs))
+        found = self._results.get(session.id)
+        if found is None:
+            found = self._results[session.id] = Results(session.folder.execs)
+        return found
 
     # -- starting
 
@@ -71,7 +74,7 @@ class Execs:
         exec_id = exec_id or ids.new("exe_")
         if step:
             outcomes.refuse_called_off(self._of(session), exec_id)
-        if exec_id in self._running or exec_id in self._of(session).all():
+        if exec_id in self._running or self._of(session).get(exec_id) is not None:
             raise HoldfastError("conflict", f"{exec_id} was run already", "hold wait --for done=ID waits for it")
         if session.kind == "kernel":
             return await self._in_turn(session, source, actor, typed, exec_id, why, timeout)
@@ -201,7 +204,7 @@ class Execs:
         assert session.link is not None
         try:
             told = await session.link.input(
-                command.typed, actor, command.id, prompt, watch=command.scanned,
+                command.typed, actor, command.id, prompt, watch=command.next_at,
                 what="exec", exec_id=command.id, why=why,
             )  # fmt: skip
         except HoldfastError as e:
@@ -276,11 +279,12 @@ class Execs:
     async def _grown_or_changed(self, session: Session, link: Any, command: Command, wait_s: float | None) -> None:
         """Until output, a change of the session or of who watches this command, or the time: one future for all."""
         loop = asyncio.get_running_loop()
-        if link.end > command.scanned or link.lost:
+        past = command.next_at
+        if link.end > past or link.lost:
             return
         woken: asyncio.Future[Any] = loop.create_future()
         timer = None if wait_s is None else loop.call_later(wait_s, _wake, woken)
-        past, command.waker = command.scanned, woken
+        command.waker = woken
         session.wakers.add(woken)
         link.watch(past, woken)
         try:
@@ -298,6 +302,7 @@ class Execs:
         end = session.link.end if session.link else session.reader.bounds()[1]
         if end <= command.scanned:
             return
+        command.unheard = False
         for piece in session.reader.pieces(command.scanned, end):
             command.scanned = piece.end
             if piece.data is None:
@@ -451,7 +456,7 @@ class Execs:
         command = self._running.get(exec_id)
         if command is not None and command.session is session:
             return command
-        record = self._of(session).all().get(exec_id)
+        record = self._of(session).get(exec_id)
         if record is None:
             raise not_found(f"{session.name} has no command {exec_id[:40]!r}", "exec ids come from hold exec --json")
         command = Command(session, record, self._of(session))
