@@ -115,7 +115,7 @@ class Keeper:
         return self._timeout()
 
     def run(self) -> None:
-        self.begin()
+        """Once begun, until the session is over."""
         while not self.done:
             self.turn(self._timeout())
         finish(self)

@@ -72,7 +72,8 @@ def test_whether_a_command_is_known_is_answered_without_reading_the_rest(tmp_pat
     assert results.get("exe_c") is None
     (tmp_path / "aside").rename(tmp_path / "results.jsonl")
     known = results.get("exe_b")
-    assert known is not None and known["exit_code"] == 4
+    assert known is not None
+    assert known["exit_code"] == 4
     for n in range(limits.EXECS_KEPT * 2):
         results.add(begun(f"exe_{n}"))
         results.add(over(f"exe_{n}"))
