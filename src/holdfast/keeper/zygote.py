@@ -24,7 +24,7 @@ from ..system import kernel
 from ..wire import frames
 from .program import Launch, StartFailed
 from .rehearsal import fill_up, rehearse
-from .start import start
+from .start import order, start
 
 _MESSAGE_MAX = 8192  # a path
 _TAKE = int(socket.MSG_DONTWAIT) | int(socket.MSG_CMSG_CLOEXEC)  # a number: adding up enumerations takes memory
@@ -151,12 +151,8 @@ def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
     if told is None:
         _unlink(registration)
         os._exit(0)
-    host.close()
-    os.close(null)
-    os.close(alive)
     folder, pipes, channel = told
-    kernel.set_name("hold-keeper")
-    keep(SessionFolder(folder), pipes, channel, launch, registration, word)
+    keep(SessionFolder(folder), pipes, channel, launch, registration, word, (host.detach(), null, alive))
 
 
 def _noticed(number: int, frame: object) -> None:
@@ -180,8 +176,9 @@ def _next_start(host: socket.socket, alive: int) -> tuple[str, bool, int] | None
         return os.fsdecode(message[1:]), message[:1] == b"p", int.from_bytes(passed[0][2][:4], sys.byteorder)
 
 
-def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, registration: str, word: int) -> None:
-    """Be the keeper of the session in `folder` until it ends. Does not return."""
+def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, registration: str, word: int,
+         spent: tuple[int, ...]) -> None:  # fmt: skip
+    """Be the keeper of the session in `folder` until it ends. Does not return. `spent` are a spare's descriptors."""
     lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         # Held by this process alone, for its whole life: who can take it knows that the keeper is dead.
@@ -189,16 +186,20 @@ def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, regis
     except BlockingIOError:
         _refuse(channel, "conflict", "the session already has a keeper")
         _give_up(registration, word)
+    first = socket.socket(fileno=channel)
     try:
-        keeper = start(folder, pipes, launch)
+        launch = order(folder, pipes, launch)
+        for fd in spent:
+            os.close(fd)
+        kernel.set_name("hold-keeper")
+        keeper = start(folder, launch, first)
     except StartFailed as e:
         _refuse(channel, e.code, str(e))
         _give_up(registration, word)
     except OSError as e:
         _refuse(channel, "failed", f"the session could not start: {e.strerror}")
         _give_up(registration, word)
-    keeper.adopt(socket.socket(fileno=channel))
-    keeper.turn(keeper.begin())  # the host's hello is here already, and is answered first
+    keeper.begin()
     _say(word)
     keeper.run()
     _unlink(registration)
