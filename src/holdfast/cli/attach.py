@@ -195,13 +195,13 @@ class Attachment:
         data = self._sock.recv(_READ_BYTES)
         if not data:
             return self._lost_line()
-        out = bytearray()
+        chunks: list[bytes] = []
         ending = None
         for kind, payload in self._decoder.feed(data):
             if kind == frames.OUTPUT:
                 offset, _, chunk = frames.parse_output(payload)
                 self._at = offset + len(chunk)
-                out += chunk
+                chunks.append(chunk)
             elif kind == frames.RESULT:
                 self._refused(frames.parse_json(payload))
             elif kind == frames.EVENT:
@@ -210,8 +210,8 @@ class Attachment:
                 self._at = frames.parse_pair(payload)[1]
             elif kind == frames.END:
                 ending = self._over()
-        if out:
-            self._write(self._filter.strip(bytes(out)))
+        if chunks:  # usually one, which is not copied again
+            self._write(self._filter.strip(chunks[0] if len(chunks) == 1 else b"".join(chunks)))
         return ending
 
     def _event(self, event: dict[str, Any]) -> None:
