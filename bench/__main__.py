@@ -9,13 +9,28 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from . import attach, checkpoints, durable, echo, exec_true, flood, idle, listing, many, mcp, report, start, tasks
+from . import (
+    attach,
+    checkpoints,
+    durable,
+    echo,
+    exec_true,
+    flood,
+    idle,
+    listing,
+    many,
+    mcp,
+    report,
+    stamps,
+    start,
+    tasks,
+)
 from .result import Result
 
 # In the order of the report.
 MEASUREMENTS: dict[str, Callable[[bool], list[Result]]] = {
     module.KEY: module.measure
-    for module in (flood, echo, exec_true, start, attach, listing, idle, many, durable, checkpoints, tasks, mcp)
+    for module in (flood, echo, stamps, exec_true, start, attach, listing, idle, many, durable, checkpoints, tasks, mcp)
 }
 _PEERS = ("tmux", "dtach", "strace")
 

@@ -22,7 +22,8 @@ class Channel:
 
     __slots__ = (
         "acks", "actor", "at", "attach", "barred", "client", "corked", "decoder", "due", "fd", "grants", "host", "key",
-        "muted", "outbox", "paused", "refusal", "rights", "since", "size", "sock", "to", "until", "via", "want_write", "watch",
+        "muted", "outbox", "paused", "refusal", "rights", "since", "size", "sock", "to", "until", "via", "want_write",
+        "watch",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, key: str, due: float = 0.0) -> None:

@@ -3,8 +3,9 @@
 It speaks one tiny protocol with its host over a socket pair on descriptor 0: a packet is `t` or `p` (a terminal or
 pipes) and a session's folder, with the keeper's first channel as its one descriptor. Who takes the packet is the
 *spare*: a keeper forked in advance, that has done all it can do before it knows its session. When its program runs, the
-zygote forks the next: not sooner, because two forks and a start would share the processors. Where there is none (it was killed, or could not be forked) the packet waits in the socket until
-there is. When the host is gone, so are the zygote and its spare.
+zygote forks the next: not sooner, because two forks and a start would share the processors. Where there is none (it was
+killed, or could not be forked) the packet waits in the socket until there is. When the host is gone, so are the zygote
+and its spare.
 """
 
 from __future__ import annotations
