@@ -109,10 +109,22 @@ def _keep(folder: SessionFolder, started: Program, told: Json) -> None:
         _converse(keeper, host)
     finally:
         signal.set_wakeup_fd(-1)
-        keeper.forsake()
+        _forsake(keeper)
         host.close()
         for fd in (started.master, started.slave):
             os.close(fd)
+
+
+def _forsake(keeper: Keeper) -> None:
+    """Close all that is the keeper's own; there is no program."""
+    for channel in list(keeper.channels.values()):
+        keeper.drop(channel)
+    keeper.log.close()
+    keeper.record.spool.close()
+    keeper.listener.close()
+    keeper.poll.close()
+    for fd in (keeper.sync_read, keeper.sync_write, keeper.wake_read, keeper.wake_write):
+        os.close(fd)
 
 
 def _converse(keeper: Keeper, host: socket.socket) -> None:
