@@ -22,6 +22,7 @@ from . import (
     many,
     mcp,
     report,
+    stamps,
     start,
     tasks,
 )
@@ -31,7 +32,7 @@ from .result import Result
 MEASUREMENTS: dict[str, Callable[[bool], list[Result]]] = {
     module.KEY: module.measure
     for module in (
-        flood, echo, exec_true, start, attach, listing, idle, many, durable, checkpoints, tasks, mcp, console,
+        flood, echo, stamps, exec_true, start, attach, listing, idle, many, durable, checkpoints, tasks, mcp, console,
     )
 }  # fmt: skip
 _PEERS = ("tmux", "dtach", "strace")

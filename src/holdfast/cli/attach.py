@@ -194,12 +194,12 @@ class Attachment:
         data = self._sock.recv(_READ_BYTES)
         if not data:
             return self._lost_line()
-        out = bytearray()
+        chunks: list[bytes] = []
         ending = None
         for message in self._hearing.feed(data):
             if isinstance(message, talk.Output):
                 self._at = message.end
-                out += message.data
+                chunks.append(message.data)
             elif isinstance(message, talk.Answer):
                 self._refused(message.facts)
             elif isinstance(message, talk.Event):
@@ -208,8 +208,8 @@ class Attachment:
                 self._at = message.end
             elif isinstance(message, talk.End):
                 ending = self._over()
-        if out:
-            self._write(self._filter.strip(bytes(out)))
+        if chunks:  # usually one, which is not copied again
+            self._write(self._filter.strip(chunks[0] if len(chunks) == 1 else b"".join(chunks)))
         return ending
 
     def _event(self, event: dict[str, Any]) -> None:

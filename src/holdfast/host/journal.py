@@ -20,6 +20,7 @@ Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 
 _SIGN_AFTER_S = 2.0  # without a new entry for so long the end is signed too: a burst costs one signature more
+_LEISURE_S = 0.005  # an entry that is owed anyway is committed beside the answer, not before it
 _QUEUE_MAX = 10_000  # entries that wait for a disk that does not answer; past it the host refuses to act
 
 Sign = Callable[[bytes], bytes]
@@ -33,6 +34,7 @@ class Journal:
         self._ledger, self._host, self._head_file, self._sign, self._signed = ledger, host, head_file, sign, signed
         self._queue: deque[Json] = deque()
         self._noted = self._durable = 0
+        self.failing = False  # the last commit did not reach the disk
         self._job: asyncio.Task[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
         self.tip: tuple[int, bytes] = (0, chain.first_hash(host))
@@ -56,16 +58,23 @@ class Journal:
 
     def note(
         self, kind: str, *, session: str | None, actor: Json | None, why: str | None = None, epoch: int | None = None,
-        offset: int | None = None, **facts: Any,
+        offset: int | None = None, owed: bool = False, **facts: Any,
     ) -> None:  # fmt: skip
-        """Queue an entry: durable with the next commit, in this order."""
+        """Queue an entry: durable with the next commit, in this order. One that is `owed` is on disk in another form,
+        which the next host would make it from: nobody waits for it, and its commit gets out of the answer's way."""
         if len(self._queue) >= _QUEUE_MAX:
             raise HoldfastError("busy", "the journal's disk does not keep up", "see the disk, then try again")
         entry = _entry(kind, actor, {"session": session, "why": why, "epoch": epoch, "offset": offset, **facts})
         chain.canonical(entry)  # what cannot be written is the caller's error now, not everybody's at every commit
         self._queue.append(entry)
         self._noted += 1
-        if self._job is None:
+        if owed:
+            asyncio.get_running_loop().call_later(_LEISURE_S, self._begin)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._job is None and self._queue:
             self._job = asyncio.get_running_loop().create_task(self._commit())
 
     async def commit(
@@ -86,8 +95,8 @@ class Journal:
         """Until everything noted so far is durable; raises where it cannot be."""
         goal = self._noted
         while self._durable < goal:
-            if self._job is None:
-                self._job = asyncio.get_running_loop().create_task(self._commit())
+            self._begin()
+            assert self._job is not None
             await asyncio.shield(self._job)
 
     async def _commit(self) -> None:
@@ -99,8 +108,10 @@ class Journal:
                 for _ in batch:
                     self._queue.popleft()
                 self._durable += len(batch)
+                self.failing = False
                 self._keep_head()
         except HoldfastError as e:
+            self.failing = True
             log.error("journal: %s", e.line())
             raise
         finally:

@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 _REWATCH_S = 0.02  # a screen that follows from afar may hear of new output this much later
 _DIAL_PAUSE_S = 0.01  # a queue of connections has no event for those who are not in it
-_RECV_BYTES = 256 << 10  # answers and events; output never comes this way
+_RECV_BYTES = 64 << 10  # answers and events; output never comes this way. A larger buffer is mapped at every read
 
 
 def dial(path: str) -> socket.socket:

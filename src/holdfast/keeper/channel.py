@@ -21,8 +21,9 @@ class Channel:
     """State of one client's connection; the keeper's loop drives it."""
 
     __slots__ = (
-        "acks", "actor", "at", "attach", "barred", "client", "decoder", "due", "fd", "grants", "host", "key", "muted",
-        "outbox", "paused", "refusal", "rights", "since", "size", "sock", "to", "until", "via", "want_write", "watch",
+        "acks", "actor", "at", "attach", "barred", "client", "corked", "decoder", "due", "fd", "grants", "host", "key",
+        "muted", "outbox", "paused", "refusal", "rights", "since", "size", "sock", "to", "until", "via", "want_write",
+        "watch",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, key: str, due: float = 0.0) -> None:
@@ -45,12 +46,13 @@ class Channel:
         self.watch = -1
         self.size: tuple[int, int] | None = None
         self.outbox = bytearray()
+        self.corked = False  # what it is told waits until it is known whether that holds
         self.paused = False  # it typed while the input queue was full; the host is told instead of not read
         self.want_write = self.muted = False  # what the loop's epoll was told
 
     def send(self, data: bytes) -> None:
         """Send or keep; raises ConnectionError when the client has let too much pile up or is gone."""
-        if not self.outbox:
+        if not self.outbox and not self.corked:
             try:
                 sent = self.sock.send(data)
             except BlockingIOError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 from ..model import limits
@@ -15,6 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .keeper import Keeper
+
+
+def main_ended(keeper: Keeper, status: int) -> None:
+    """The main program is over: what it still printed is taken, and how it ended is on disk before it is told."""
+    code = keeper.main.ending(os.waitstatus_to_exitcode(status))
+    keeper.drain()
+    keeper.exit = {
+        "code": code if code >= 0 else None,
+        "signal": signal.Signals(-code).name if code < 0 else None,
+        "known": True,
+        "at": time.time(),
+        "by": keeper.blame,
+    }
+    write_json(
+        keeper.folder.exit, {"exit": keeper.exit, "generation": keeper.manifest["generation"], "ended": False}
+    )
+    keeper.tell({"event": "exit", "exit": keeper.exit, "end": keeper.log.end})
 
 
 def finish(keeper: Keeper) -> None:

@@ -6,7 +6,6 @@ output first (the program must never wait for a client), then clients, then deat
 
 from __future__ import annotations
 
-import _thread
 import errno
 import os
 import select
@@ -21,11 +20,11 @@ from ..model import limits
 from ..model.controls import Controls
 from ..model.home import SessionFolder
 from ..system import kernel, tree
-from ..system.files import read_json, write_json
+from ..system.files import read_json
 from ..wire import frames
 from . import holding, wrapped
 from .channel import Channel
-from .ending import finish
+from .ending import finish, main_ended
 from .hello import end_silent
 from .inbox import InputQueue
 from .program import Program
@@ -33,6 +32,7 @@ from .queries import look_for_query
 from .receive import receive
 from .record import Record
 from .stopping import Stopping
+from .syncing import start_sync
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ class Keeper:
 
     # Slots: a dictionary of so many names would count references to each of them, on pages that keepers share.
     __slots__ = (
-        "_sources", "_sync_due", "_sync_write", "_syncing", "_wake_write", "_write_blocked", "blame",
-        "channels", "controls", "done", "ended", "epoch_ceiling", "exit", "folder", "hello_due", "input",
-        "input_at", "leaves", "listener", "log", "lost_holds", "main", "manifest", "midline", "next_key",
-        "output_at", "poll", "program", "query", "query_at", "reader", "record", "roles_folder", "seqs",
-        "session", "size", "stopping", "sync_read", "tail", "typed", "until_due", "wake_read",
+        "_sources", "_sync_due", "_write_blocked", "blame", "channels", "controls", "done", "ended",
+        "epoch_ceiling", "exit", "folder", "hello_due", "input", "input_at", "leaves", "listener", "log",
+        "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "poll", "program", "query",
+        "query_at", "reader", "record", "roles_folder", "seqs", "session", "size", "stopping", "sync_read",
+        "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
     )  # fmt: skip
 
     def __init__(self, folder: SessionFolder, manifest: Json, program: Program, listener: socket.socket) -> None:
@@ -92,9 +92,9 @@ class Keeper:
         self.next_key = 0
         self.done = self.ended = False  # ended: the last entry of the record is written
         self._sync_due = self.until_due = self.hello_due = 0.0
-        self._syncing = self._write_blocked = False
-        self.sync_read, self._sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self.wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.syncing = self._write_blocked = False
+        self.sync_read, self.sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.wake_read, self.wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll = select.epoll()
         self._sources: dict[int, int] = {}
         if program.master >= 0:
@@ -110,12 +110,12 @@ class Keeper:
 
     def begin(self) -> float | None:
         """Hear of deaths from now on; how long nothing is due."""
-        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self.wake_write, warn_on_full_buffer=False)
         self._reap()  # the program may have ended before anybody listened
         return self._timeout()
 
     def run(self) -> None:
-        self.begin()
+        """Once begun, until the session is over."""
         while not self.done:
             self.turn(self._timeout())
         finish(self)
@@ -151,9 +151,9 @@ class Keeper:
 
     def _timers(self) -> None:
         now = time.monotonic()
-        if self._sync_due and now >= self._sync_due and not self._syncing:
+        if self._sync_due and now >= self._sync_due and not self.syncing:
             self._sync_due = 0.0
-            self._start_sync()
+            start_sync(self)
         if self.stopping and self.stopping.due and now >= self.stopping.due:
             self.stopping.step(self.own_tree(), now)
             self._reap()
@@ -225,36 +225,10 @@ class Keeper:
                 channel.watch = -1
                 self.guarded(channel, channel.send, frames.u64_frame(frames.GREW, self.log.end))
         self.log.describe(kind, offset, data, int(now * 1e6))  # after the clients: an echo need not wait for it
-        if not self._sync_due and not self._syncing:
+        if not self._sync_due and not self.syncing:
             self._sync_due = time.monotonic() + limits.SYNC_DELAY_S
         if kind == TERMINAL:
             look_for_query(self, offset, data)
-
-    def _start_sync(self) -> None:
-        """fdatasync beside the loop: a slow disk must not be felt in a keystroke."""
-        out, idx = self.log.sync_targets()
-        if out < 0:
-            return
-        end = self.log.end
-        self._syncing = True
-
-        def sync() -> None:
-            try:
-                os.fdatasync(out)
-                os.fdatasync(idx)
-                self.log.durable = max(self.log.durable, end)
-            except OSError:
-                pass  # a disk that refuses: durable stays where it was, and says so
-            finally:
-                os.close(out)
-                os.close(idx)
-                self._syncing = False
-                try:
-                    os.write(self._sync_write, b"s")
-                except OSError:
-                    pass
-
-        _thread.start_new_thread(sync, ())
 
     # -- channels ------------------------------------------------------------------------------------------
 
@@ -408,38 +382,12 @@ class Keeper:
             if pid == 0:
                 break
             if pid == self.program.pid and self.exit is None:
-                self._main_ended(status)
+                main_ended(self, status)
         if self.exit is None:
             return
         # Children that are roles of Holdfast (a host started from in here) are not the session.
         if empty or not self.own_tree():
             self.done = True
-
-    def _main_ended(self, status: int) -> None:
-        code = self.main.ending(os.waitstatus_to_exitcode(status))
-        self.drain()
-        self.exit = {
-            "code": code if code >= 0 else None,
-            "signal": signal.Signals(-code).name if code < 0 else None,
-            "known": True,
-            "at": time.time(),
-            "by": self.blame,
-        }
-        write_json(
-            self.folder.exit, {"exit": self.exit, "generation": self.manifest["generation"], "ended": False}
-        )
-        self.tell({"event": "exit", "exit": self.exit, "end": self.log.end})
-
-    def forsake(self) -> None:
-        """Close all that is the keeper's own, and let the program be (a rehearsal has none)."""
-        for channel in list(self.channels.values()):
-            self.drop(channel)
-        self.log.close()
-        self.record.spool.close()
-        self.listener.close()
-        self.poll.close()
-        for fd in (self.sync_read, self._sync_write, self.wake_read, self._wake_write):
-            os.close(fd)
 
     def drain(self) -> None:
         for fd in list(self._sources):

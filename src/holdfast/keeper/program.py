@@ -177,6 +177,9 @@ def _child(stdio: tuple[int, int, int], terminal: bool, orders: int, line: int) 
         _close_all_but(orders, line)
         _raise_oom_score()
         _reset_signals()
+        tty = _prepare_terminal() if terminal else ""
+        keeper = os.getppid()
+        started = kernel.start_time(keeper)
         folder = SessionFolder(os.fsdecode(os.read(orders, _PATH_BYTES)))
         if not folder.path:  # the keeper is gone, or has no need of this
             os._exit(0)
@@ -186,12 +189,13 @@ def _child(stdio: tuple[int, int, int], terminal: bool, orders: int, line: int) 
         wrap = manifest.get("wrap")
         if terminal and not wrap:  # a wrapped program takes the terminal itself
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        tty = _prepare_terminal(manifest["size"]) if terminal else ""
+        if terminal:
+            set_size(0, *manifest["size"])
         told = {key: manifest[key] for key in _KEEPERS_OWN if key in manifest}
         os.write(line, json.dumps({**told, "tty": tty, "wrap": bool(wrap)}).encode() + b"\n")
         if manifest.get("cgroup"):  # limits that were asked for hold from the first instruction on
             cgroup.join(manifest["cgroup"], [os.getpid()])
-        _write_facts(folder.keeper_lock, manifest, tty)
+        _write_facts(folder.keeper_lock, manifest, tty, keeper, started)
         for name, (soft, hard) in manifest.get("rlimits", {}).items():
             try:
                 resource.setrlimit(getattr(resource, name), (soft, hard))
@@ -221,20 +225,18 @@ def _close_all_but(*kept: int) -> None:
     os.closerange(last + 1, _DESCRIPTORS)
 
 
-def _prepare_terminal(size: list[int]) -> str:
-    """The size and mode of the terminal that is our standard input by now; its path."""
-    set_size(0, *size)
+def _prepare_terminal() -> str:
+    """The mode of the terminal that is our standard input by now; its path."""
     mode = termios.tcgetattr(0)
     mode[0] |= _IUTF8
     termios.tcsetattr(0, termios.TCSANOW, mode)
     return os.ttyname(0)
 
 
-def _write_facts(lock: str, manifest: Json, tty: str) -> None:
+def _write_facts(lock: str, manifest: Json, tty: str, keeper: int, started: int) -> None:
     """Who keeps this, in the lock's own file: for people and tests; nothing depends on it but what it says."""
-    keeper = os.getppid()
     facts = {
-        "pid": keeper, "started": kernel.start_time(keeper), "program": os.getpid(), "protocol": frames.VERSION,
+        "pid": keeper, "started": started, "program": os.getpid(), "protocol": frames.VERSION,
         "generation": manifest["generation"], "at": time.time(), "tty": tty,
     }  # fmt: skip
     fd = os.open(lock, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)

@@ -35,6 +35,7 @@ _BLOCKS_MIN = 48  # the smallest that holds a string of bytes nobody shares
 _BYTES_HEAD = sys.getsizeof(b"")
 _EPOCHS = 1 << 62  # granted without a word to the disk: nobody's input depends on them
 _SIZE = [80, 24]
+_ME = {"operator": "op_rehearsal", "kind": "human", "name": "rehearsal"}
 _SIGCHLD, _IGNORED = int(signal.SIGCHLD), int(signal.SIG_IGN)  # the zygote has it ignored
 _MESSAGE_BYTES = 8192  # a path
 _TAKE = int(socket.MSG_DONTWAIT) | int(socket.MSG_CMSG_CLOEXEC)
@@ -98,29 +99,44 @@ def _keep(folder: SessionFolder, started: Program, told: Json) -> None:
     keeper.epoch_ceiling = _EPOCHS
     host, channel = socket.socketpair()
     try:
-        keeper.adopt(channel)
+        first = keeper.adopt(channel)
+        first.corked = True
+        host.send(frames.message(frames.HELLO, {"v": 1, "token": "t", "role": "host", "via": "host", **_ME}))
+        keeper.turn(0)
+        first.corked = False
+        keeper.guarded(first, first.flush)
         keeper.begin()
         _converse(keeper, host)
     finally:
         signal.set_wakeup_fd(-1)
-        keeper.forsake()
+        _forsake(keeper)
         host.close()
         for fd in (started.master, started.slave):
             os.close(fd)
 
 
+def _forsake(keeper: Keeper) -> None:
+    """Close all that is the keeper's own; there is no program."""
+    for channel in list(keeper.channels.values()):
+        keeper.drop(channel)
+    keeper.log.close()
+    keeper.record.spool.close()
+    keeper.listener.close()
+    keeper.poll.close()
+    for fd in (keeper.sync_read, keeper.sync_write, keeper.wake_read, keeper.wake_write):
+        os.close(fd)
+
+
 def _converse(keeper: Keeper, host: socket.socket) -> None:
-    """A host says hello, asks, types and reads; the program prints."""
-    me = {"operator": "op_rehearsal", "kind": "human", "name": "rehearsal"}
+    """A host that said hello asks, types and reads; the program prints."""
     asked = [
-        frames.message(frames.HELLO, {"v": 1, "token": "t", "role": "host", "via": "host", **me}),
         frames.u64_frame(frames.WATCH, 0),
         frames.message(frames.ACT, {"id": 1, "op": "status"}),
         frames.message(frames.ACT, {"id": 2, "op": "sample", "quick": True}),
         frames.message(frames.ACT, {"id": 2, "op": "sample", "members": [os.getpid()]}),
         frames.message(
             frames.ACT,
-            {"id": 3, "op": "input", "data": "eAo=", "as": me, "hold": "exe_1", "what": "exec", "exec_id": "exe_1"},
+            {"id": 3, "op": "input", "data": "eAo=", "as": _ME, "hold": "exe_1", "what": "exec", "exec_id": "exe_1"},
         ),
         frames.message(frames.ACT, {"id": 4, "op": "drop", "hold": "exe_1"}),
         frames.message(frames.ACT, {"id": 5, "op": "events", "after": 0, "max": 256, "now": True}),

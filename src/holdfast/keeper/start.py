@@ -10,16 +10,28 @@ from .keeper import Keeper
 from .program import Launch
 
 
-def start(folder: SessionFolder, pipes: bool, launch: Launch) -> Keeper:
-    """A keeper whose program runs; raises StartFailed or OSError, and then nothing of it is left."""
+def order(folder: SessionFolder, pipes: bool, launch: Launch) -> Launch:
+    """Have the child set the program up, from here on beside us."""
     if launch.pipes is not pipes or not launch.order(folder.path):  # made for another kind, or killed
         launch.discard()
         launch = Launch.prepare(pipes)
         launch.order(folder.path)
+    return launch
+
+
+def start(folder: SessionFolder, launch: Launch, host: socket.socket) -> Keeper:
+    """A keeper whose program runs; raises StartFailed or OSError, and then nothing of it is left.
+
+    The host has said hello before anybody was there. Its welcome is made while the program is still on its way through
+    exec (the kernel takes its time to drop the child's memory), and sent when that has happened.
+    """
     try:
         listener = listen(folder)  # while the child sets the program up
         program, manifest = launch.ready()
         keeper = Keeper(folder, manifest, program, listener)
+        first = keeper.adopt(host)
+        first.corked = True
+        keeper.turn(0)
         launch.confirm()
     except BaseException:
         launch.abandon()
@@ -28,6 +40,8 @@ def start(folder: SessionFolder, pipes: bool, launch: Launch) -> Keeper:
         except OSError:
             pass
         raise
+    first.corked = False
+    keeper.guarded(first, first.flush)
     return keeper
 
 

@@ -2,9 +2,10 @@
 
 It speaks one tiny protocol with its host over a socket pair on descriptor 0: a packet is `t` or `p` (a terminal or
 pipes) and a session's folder, with the keeper's first channel as its one descriptor. Who takes the packet is the
-*spare*: a keeper forked in advance, that has done all it can do before it knows its session. When it has taken one, the
-zygote forks the next. Where there is none (it was killed, or could not be forked) the packet waits in the socket until
-there is. When the host is gone, so are the zygote and its spare.
+*spare*: a keeper forked in advance, that has done all it can do before it knows its session. When its program runs, the
+zygote forks the next: not sooner, because two forks and a start would share the processors. Where there is none (it was
+killed, or could not be forked) the packet waits in the socket until there is. When the host is gone, so are the zygote
+and its spare.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ..system import kernel
 from ..wire import frames
 from .program import Launch, StartFailed
 from .rehearsal import fill_up, rehearse
-from .start import start
+from .start import order, start
 
 _MESSAGE_MAX = 8192  # a path
 _TAKE = int(socket.MSG_DONTWAIT) | int(socket.MSG_CMSG_CLOEXEC)  # a number: adding up enumerations takes memory
@@ -59,7 +60,7 @@ def serve(sock: socket.socket, roles: str) -> None:
             if spare < 0:
                 _refuse_next(sock)
                 continue
-        taken = os.read(spare, 1)  # its word that it took a start; nothing when it died
+        taken = os.read(spare, 1)  # its word that it took a start and is done with it; nothing when it died
         os.close(spare)
         spare = -1
         if taken:
@@ -151,12 +152,8 @@ def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
     if told is None:
         _unlink(registration)
         os._exit(0)
-    os.write(word, b"t")
-    host.close()
-    for fd in (null, alive, word):
-        os.close(fd)
     folder, pipes, channel = told
-    keep(SessionFolder(folder), pipes, channel, launch, registration)
+    keep(SessionFolder(folder), pipes, channel, launch, registration, word, (host.detach(), null, alive))
 
 
 def _noticed(number: int, frame: object) -> None:
@@ -180,32 +177,48 @@ def _next_start(host: socket.socket, alive: int) -> tuple[str, bool, int] | None
         return os.fsdecode(message[1:]), message[:1] == b"p", int.from_bytes(passed[0][2][:4], sys.byteorder)
 
 
-def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, registration: str) -> None:
-    """Be the keeper of the session in `folder` until it ends. Does not return."""
+def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, registration: str, word: int,
+         spent: tuple[int, ...]) -> None:  # fmt: skip
+    """Be the keeper of the session in `folder` until it ends. Does not return. `spent` are a spare's descriptors."""
     lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         # Held by this process alone, for its whole life: who can take it knows that the keeper is dead.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         _refuse(channel, "conflict", "the session already has a keeper")
-        _give_up(registration)
-    kernel.set_name("hold-keeper")  # only now: whoever sees no spare any more sees the lock of the one that took a start
+        _give_up(registration, word)
+    first = socket.socket(fileno=channel)
     try:
-        keeper = start(folder, pipes, launch)
+        launch = order(folder, pipes, launch)
+        for fd in spent:
+            os.close(fd)
+        kernel.set_name("hold-keeper")  # not before the lock: whoever sees no spare any more sees who took the start
+        keeper = start(folder, launch, first)
     except StartFailed as e:
         _refuse(channel, e.code, str(e))
-        _give_up(registration)
+        _give_up(registration, word)
     except OSError as e:
         _refuse(channel, "failed", f"the session could not start: {e.strerror}")
-        _give_up(registration)
-    keeper.adopt(socket.socket(fileno=channel))
+        _give_up(registration, word)
+    keeper.begin()
+    _say(word)
     keeper.run()
     _unlink(registration)
     os._exit(0)
 
 
-def _give_up(registration: str) -> None:
+def _say(word: int) -> None:
+    """Tell the zygote that this start is over: it forks the next spare."""
+    try:
+        os.write(word, b"t")
+    except OSError:
+        pass  # the zygote is gone; the host starts another
+    os.close(word)
+
+
+def _give_up(registration: str, word: int) -> None:
     _unlink(registration)
+    _say(word)
     os._exit(1)
 
 

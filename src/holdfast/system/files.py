@@ -49,8 +49,8 @@ def _sync(path: str, flags: int = 0) -> None:
 def read_json(path: str) -> Json | None:
     """The object in `path`, or None when it is absent or not whole."""
     try:
-        with open(path, "rb") as f:
-            value = json.load(f)
+        with open(path, "rb", buffering=0) as f:
+            value = json.loads(f.read())
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None

@@ -13,7 +13,7 @@ from ...model.isolation import EXCHANGE
 from ...system.files import write_new
 from ..session import Session
 from .dialect import Wrapped
-from .marks import MarkScanner
+from .marks import MARK_BYTES, MarkScanner
 from .record import Record, read_record
 from .results import Results, ended
 
@@ -30,6 +30,7 @@ class Command:
         self.session, self.record, self._results = session, record, results
         self.scanner = MarkScanner(record["token"])
         self.scanned = int(record["from"])
+        self.unheard = True  # nothing has been read since it was typed
         self.changed = asyncio.Event()
         self.waker: asyncio.Future[None] | None = None  # its monitor's, while that waits
         self.task: asyncio.Task[None] | None = None
@@ -48,6 +49,11 @@ class Command:
     @property
     def running(self) -> bool:
         return not ended(self.record)
+
+    @property
+    def next_at(self) -> int:
+        """Output that grows past this may hold a mark. The first has to come whole: nobody is woken for less."""
+        return self.scanned + MARK_BYTES - 1 if self.unheard else self.scanned
 
     def path(self, suffix: str) -> str:
         """A file that the shell reads or writes too: an isolated one has no more than these of our folder."""

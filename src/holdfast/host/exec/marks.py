@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 # An OSC number that no terminal acts on; unknown ones are swallowed up to BEL by everything that parses OSC.
 _OPENING = b"\x1b]7733;"
 _TOKEN = re.compile(r"[0-9a-f]{32}")  # 128 random bits: nothing prints that by chance
+MARK_BYTES = len(_OPENING) + len("b;") + 32 + len(b"\x07")
 
 Kind = Literal["b", "e"]
 
@@ -36,7 +37,7 @@ class MarkScanner:
     def __init__(self, token: str) -> None:
         # All that differs between the two marks stands before this, so one search finds both.
         self._closing = mark("b", token)[len(_OPENING) + 1 :]
-        self._size = len(_OPENING) + 1 + len(self._closing)
+        self._size = MARK_BYTES
         self._tail = b""
         self._next: int | None = None
 

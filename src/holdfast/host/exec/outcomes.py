@@ -35,7 +35,7 @@ def call_off(results: Results, exec_id: str, generation: int, now: float, sure: 
 
 
 def refuse_called_off(results: Results, exec_id: str) -> None:
-    if results.all().get(exec_id, {}).get("void"):
+    if (results.get(exec_id) or {}).get("void"):
         raise HoldfastError(
             "conflict", f"{exec_id} was called off before it began: its step was settled as not done", "begin it again"
         )

@@ -29,6 +29,7 @@ class Results:
         self._folder = folder
         self._path = os.path.join(folder, "results.jsonl")
         self._ends = -1  # lines of ended commands in the file; -1: not counted yet
+        self._names: set[str] | None = None  # who is in the file; None: not read yet
 
     def add(self, facts: Json) -> None:
         """Keep what is new about a command. In the file when this returns, so that our own death forgets none."""
@@ -42,6 +43,8 @@ class Results:
             os.write(fd, line)
         finally:
             os.close(fd)
+        if self._names is not None and "token" in facts:
+            self._names.add(facts["exec_id"])
         if ended(facts):
             self._prune()
 
@@ -59,6 +62,13 @@ class Results:
         kept = [json.dumps(record, separators=(",", ":")) for record in every.values()]
         write_bytes(self._path, "\n".join(["", *kept]).encode())
         self._ends = limits.EXECS_KEPT
+        self._names = None
+
+    def get(self, exec_id: str) -> Json | None:
+        """One command, if it is remembered. Most that are asked for are new: for those the file need not be read."""
+        if self._names is None:
+            self._names = set(self.all())
+        return self.all().get(exec_id) if exec_id in self._names else None
 
     def all(self) -> dict[str, Json]:
         """Every command, what was said last of it, in the order in which they began."""

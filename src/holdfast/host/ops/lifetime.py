@@ -41,7 +41,8 @@ class Lifetime(Approving):
         session = await asyncio.shield(self._start(request, caller))  # who leaves meanwhile leaves an entry too
         brief = {"id": session.id, "name": session.name}
         answer = brief if request.get("brief") else await self._view(session, full=True)
-        await self.journal.written()  # its commit ran while the session was looked at
+        if self.journal.failing:  # else nobody waits: a manifest is durable, and owes its entry to any host to come
+            await self.journal.written()
         return answer
 
     async def _start(self, request: Json, caller: Caller) -> Session:
@@ -50,7 +51,7 @@ class Lifetime(Approving):
         def begun(session: Session) -> None:
             try:
                 self._note("start", session, caller, request, command=words(session), cwd=session.manifest["cwd"],
-                           acts_as=session.manifest["acts_as"])  # fmt: skip
+                           acts_as=session.manifest["acts_as"], owed=True)  # fmt: skip
             except HoldfastError as e:  # its program runs: the session stays, and whoever asked hears of the journal
                 unnoted.append(e)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.host.exec.marks import Mark, MarkScanner, mark
+from holdfast.host.exec.marks import MARK_BYTES, Mark, MarkScanner, mark
 
 TOKEN = "00112233445566778899aabbccddeeff"
 OTHER = "ff112233445566778899aabbccddeeff"
@@ -91,3 +91,7 @@ def test_a_scanner_keeps_less_than_one_mark() -> None:
 def test_a_token_of_another_form_is_refused(token: str) -> None:
     with pytest.raises(ValueError, match="token"):
         MarkScanner(token)
+
+
+def test_a_mark_is_as_long_as_whoever_waits_for_one_is_told() -> None:
+    assert len(mark("b", "0" * 32)) == len(mark("e", "f" * 32)) == MARK_BYTES

@@ -59,3 +59,23 @@ def test_commands_of_an_older_version_are_found(tmp_path: Path) -> None:
     (tmp_path / "exe_b.json").write_text(json.dumps(begun("exe_b")))
     known = Results(str(tmp_path)).all()
     assert (known["exe_a"]["exit_code"], known["exe_b"]["state"]) == (5, "running")
+
+
+def test_whether_a_command_is_known_is_answered_without_reading_the_rest(tmp_path: Path) -> None:
+    """Each command asks whether its id is new: that must not cost more with each that ran before."""
+    results = Results(str(tmp_path))
+    results.add(begun("exe_a"))
+    assert results.get("exe_new") is None
+    results.add(begun("exe_b"))
+    results.add(over("exe_b", 4))
+    (tmp_path / "results.jsonl").rename(tmp_path / "aside")
+    assert results.get("exe_c") is None
+    (tmp_path / "aside").rename(tmp_path / "results.jsonl")
+    known = results.get("exe_b")
+    assert known is not None
+    assert known["exit_code"] == 4
+    for n in range(limits.EXECS_KEPT * 2):
+        results.add(begun(f"exe_{n}"))
+        results.add(over(f"exe_{n}"))
+    assert results.get("exe_b") is None
+    assert results.get("exe_a") is not None
