@@ -189,7 +189,7 @@ def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, regis
     except BlockingIOError:
         _refuse(channel, "conflict", "the session already has a keeper")
         _give_up(registration)
-    kernel.set_name("hold-keeper")  # only now: whoever sees no spare any more sees the lock of the one that took a start
+    kernel.set_name("hold-keeper")  # only now: who sees no spare any more sees the lock of the one that took a start
     try:
         keeper = start(folder, pipes, launch)
     except StartFailed as e:
