@@ -66,7 +66,8 @@ def test_a_start_that_happens_after_all_is_a_live_session(hold: HomeForTests, ha
     assert (found["name"], found["state"]) == ("late", "live")
     assert alive(found["pid"])
     os.kill(found["pid"], signal.SIGTERM)
-    assert hold.host.session("late").wait(exit=True, timeout=DEADLINE_S).detail["exit"]["signal"] == "SIGTERM"
+    told: Json = hold.host.session("late").wait_for("exit", None, DEADLINE_S)
+    assert told["detail"]["exit"]["signal"] == "SIGTERM"
 
 
 def test_a_start_whose_spare_is_killed_is_taken_by_the_next_one(hold: HomeForTests, handed: tuple[int, int]) -> None:
