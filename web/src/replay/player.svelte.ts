@@ -116,7 +116,8 @@ export class Player {
         continue;
       }
       for (const e of page.events) {
-        at += last ? Math.min(IDLE_S, Math.max(0, e.at - last)) : 0;
+        // In whole microseconds: a slider knows 15 digits, and one that stops a hair before the end leaves out the last event.
+        at = Math.round((at + (last ? Math.min(IDLE_S, Math.max(0, e.at - last)) : 0)) * 1e6) / 1e6;
         last = e.at;
         const place = { at, time: e.at, after: e.offset };
         if (e.kind === "output" && e.data) {
