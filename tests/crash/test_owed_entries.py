@@ -103,3 +103,13 @@ def _ask(hold: HomeForTests, request: dict[str, object]) -> socket.socket:
     sock.recv(65536)
     sock.sendall(requests.encode(request))
     return sock
+
+
+def test_a_start_does_not_wait_for_the_journal_and_is_in_it_all_the_same(hold: HomeForTests) -> None:
+    hold.run("cat")
+    with unwritable(hold):
+        meanwhile = hold.run("cat", name="meanwhile")
+        assert meanwhile.status().state == "live"
+    (entry,) = [e for e in journal(hold, "start") if e["session_name"] == "meanwhile"]
+    assert "late" not in entry
+    assert hold("journal", "verify").code == 0
