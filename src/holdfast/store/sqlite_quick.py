@@ -19,7 +19,8 @@ _OURS = (
 )
 _INSERT = (
     "INSERT INTO step (run, key, epoch, effect, action, args_hash, args, idem_key, begin_request, session, exec_id,"
-    f" result, end_request, begun_at, state, ended_at, tries) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1 {_OURS}"
+    " result, end_request, begun_at, state, ended_at, tries)"
+    f" SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1 {_OURS}"
 )
 _INSERT_NEW = _INSERT + " ON CONFLICT DO NOTHING"
 _INSERT_AFTER = (
