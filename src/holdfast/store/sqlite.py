@@ -27,9 +27,9 @@ T = TypeVar("T")
 log = logging.getLogger("holdfast.store")
 
 _MARKS = {"{now}": "holdfast_now()", "{for_update}": "", "{for_share}": ""}
-_WAL_BYTES_FIRST, _WAL_BYTES_MORE = 256 << 10, 4 << 20  # how far ahead the log is lengthened: as much again, within
+_WAL_BYTES_FIRST, _WAL_BYTES_MORE = 256 << 10, 2 << 20  # how far ahead the log is lengthened: as much again, within
 _WAL_BYTES_IDLE = 4 << 20  # when nobody writes, a log above this is folded in,
-_WAL_COMMITS_IDLE = 256  # and one that has not grown since, as it is overwritten, after so many commits
+_WAL_COMMITS_IDLE = 64  # and one that has not grown since, as it is overwritten, after so many commits
 _IDLE_S = 0.5  # nobody writes: no commit came for this long
 
 
