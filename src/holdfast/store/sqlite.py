@@ -189,7 +189,7 @@ class SqliteStore:
         try:
             while self._near and len(batch) < GROUP_MAX:
                 batch.append(self._near.popleft())
-            while len(batch) < GROUP_MAX:
+            while len(batch) < GROUP_MAX and not self._writes.empty():
                 job = self._writes.get_nowait()
                 if job is None:
                     self._writes.put(None)  # the end is the writer thread's to see
@@ -197,7 +197,7 @@ class SqliteStore:
                 if isinstance(job, _Awaited):
                     batch.append(job)
         except queue.Empty:
-            pass
+            pass  # the writer thread was faster, and waits for the turn with it
         if not batch:
             return
         if self._writer is None:
