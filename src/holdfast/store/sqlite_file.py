@@ -12,9 +12,9 @@ from .migrations import VERSIONS, outstanding, statements
 _WORDS = {"int": "INTEGER", "bytes": "BLOB", "strict": " STRICT"}
 _BUSY_MS = 10_000  # another process with the file open (a backup, the sqlite3 shell) is waited for this long
 _STATEMENTS_KEPT = 256  # prepared statements: more than the work plane has
-# 16 MiB of log are folded in within a commit at the latest, which costs that commit three flushes, once in some 300 steps.
-# A longer log costs more than it saves: until it has its length, it is lengthened ahead of the commits, and that was a
-# tenth of a step's processor time.
+# 16 MiB of log are folded in within a commit at the latest, which costs that commit three flushes, once in some 300
+# steps. A longer log costs more than it saves: until it has its length, it is lengthened ahead of the commits, and that
+# was a tenth of a step's processor time.
 _WAL_PAGES_MAX = 4096
 _PAGE_CACHE_KIB = 8192
 
