@@ -226,7 +226,7 @@ def _flushes(engines: Mapping[str, Engine], host: int) -> Result:
         ),
         notes=(
             f"fsync and fdatasync in {_COUNTED} steps, counted by `strace`; ours: all of the host's",
-            "beside them: three for every 64 MB of log, when it is folded in, and one for each periodic checkpoint",
+            "beside them: three when 16 MB of log are folded in (some 300 steps), and one for each periodic checkpoint",
             f"a step with effect none, ours: {number(counts['none'])}; one of a batch: {number(counts['each'])}",
         ),
     )

@@ -14,11 +14,12 @@ import sys
 from typing import Any
 
 from holdfast.client.aio import AsyncHost
+from holdfast.wire import requests
 from holdfast.worker.runner import runner
 
 
 def mortal(last: str) -> None:
-    plain = AsyncHost.call_fd
+    plain = AsyncHost.exchange
     passed = 0
 
     def tick() -> None:
@@ -27,15 +28,15 @@ def mortal(last: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         passed += 1
 
-    async def call_fd(self: AsyncHost, op: str, **request: object) -> tuple[Any, int]:
+    async def exchange(self: AsyncHost, message: dict[str, Any], codec: requests.Codec = requests) -> tuple[Any, int]:
         tick()
-        answer = await plain(self, op, **request)
+        answer = await plain(self, message, codec)
         tick()
-        if op == last:
+        if message["op"] == last:
             os.kill(os.getpid(), signal.SIGKILL)
         return answer
 
-    AsyncHost.call_fd = call_fd  # type: ignore[assignment, method-assign]
+    AsyncHost.exchange = exchange  # type: ignore[assignment, method-assign]
 
 
 if __name__ == "__main__":

@@ -6,12 +6,15 @@ import os
 
 from ..model.errors import HoldfastError, from_dict, invalid
 from ..model.home import Home, default_home
+from ..wire import requests
 from ..wire.requests import TooLarge
 from .io_async import AsyncWire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from ..wire.requests import Codec
 
     Json = dict[str, Any]
 
@@ -50,14 +53,19 @@ class AsyncCalls:
 
     async def call_fd(self, op: str, **request: object) -> tuple[Any, int]:
         """One operation whose reply may carry a descriptor (-1: none)."""
-        message: Json = {"op": op, **request}
-        for attempt in (1, 2):
-            wire = await self._resting()
+        return await self.exchange({"op": op, **request})
+
+    async def exchange(self, message: Json, codec: Codec = requests) -> tuple[Any, int]:
+        """A request as it is, and the answer's value and descriptor; `codec` says how they are written."""
+        op = message["op"]
+        # What may be asked twice need not look first whether the host is still there: that try does not count.
+        for attempt in (0, 1, 2) if self._idle and op in _REPEATABLE else (1, 2):
+            wire = await self._resting() if attempt else self._idle.pop()
             try:
                 if wire is None:
                     wire = await self._connect()
-                await wire.send(message)
-                reply, fd = await wire.receive()
+                await wire.send(message, codec)
+                reply, fd = await wire.receive(codec)
             except ConnectionError:
                 if wire is not None:
                     wire.close()

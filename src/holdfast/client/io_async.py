@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sys
 
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..wire import requests
-from .io_sync import _CONNECT_PAUSE_S, _CONNECT_TRIES, _RECV_BYTES, connect_socket
+from .io_sync import _CONNECT_PAUSE_S, _CONNECT_TRIES, _RECV_BYTES, ONE_DESCRIPTOR, REPLY_BYTES, connect_socket
 from .launch import start_host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..wire.requests import Codec
 
 
 class AsyncWire:
@@ -52,24 +57,24 @@ class AsyncWire:
         except OSError:
             return True
 
-    async def send(self, request: dict[str, object]) -> None:
-        await asyncio.get_running_loop().sock_sendall(self.sock, requests.encode(request))
+    async def send(self, request: dict[str, object], codec: Codec = requests) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.sock, codec.encode(request))
 
-    async def receive(self) -> tuple[dict[str, object], int]:
+    async def receive(self, codec: Codec = requests) -> tuple[dict[str, object], int]:
         """The reply and its descriptor (-1: none)."""
         received = -1
         while True:
             try:
-                data, fds, _, _ = socket.recv_fds(self.sock, _RECV_BYTES, 1)
+                data, with_it, _, _ = self.sock.recvmsg(REPLY_BYTES, ONE_DESCRIPTOR)
             except BlockingIOError:
                 await _readable(self.sock)
                 continue
-            if fds:
-                received = fds[0]
+            if with_it:
+                received = int.from_bytes(with_it[0][2][:4], sys.byteorder)
                 os.set_inheritable(received, False)
             if not data:
                 raise ConnectionResetError("the host closed the connection")
-            replies = self._decoder.feed(data)
+            replies = self._decoder.feed(data, codec.parsed)
             if replies:
                 return replies[0], received
 

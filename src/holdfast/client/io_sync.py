@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import time
 
 from ..model.errors import HoldfastError
@@ -12,7 +13,13 @@ from ..wire import requests
 from ..wire.sockets import reachable
 from .launch import start_host
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..wire.requests import Codec
+
 _RECV_BYTES = 1 << 18
+REPLY_BYTES = 1 << 16  # most replies are small, and room for more would be asked of the system for each of them
+ONE_DESCRIPTOR = socket.CMSG_SPACE(4)
 _CONNECT_TRIES = 50  # a daemon that is just being replaced is back within a second
 _CONNECT_PAUSE_S = 0.02
 
@@ -70,20 +77,20 @@ class Wire:
         except OSError:
             return True
 
-    def send(self, request: dict[str, object]) -> None:
-        self.sock.sendall(requests.encode(request))
+    def send(self, request: dict[str, object], codec: Codec = requests) -> None:
+        self.sock.sendall(codec.encode(request))
 
-    def receive(self) -> tuple[dict[str, object], int]:
+    def receive(self, codec: Codec = requests) -> tuple[dict[str, object], int]:
         """The reply and its descriptor (-1: none)."""
         received = -1
         while True:
-            data, fds, _, _ = socket.recv_fds(self.sock, _RECV_BYTES, 1)
-            if fds:
-                received = fds[0]
+            data, with_it, _, _ = self.sock.recvmsg(REPLY_BYTES, ONE_DESCRIPTOR)
+            if with_it:
+                received = int.from_bytes(with_it[0][2][:4], sys.byteorder)
                 os.set_inheritable(received, False)
             if not data:
                 raise ConnectionResetError("the host closed the connection")
-            replies = self._decoder.feed(data)
+            replies = self._decoder.feed(data, codec.parsed)
             if replies:
                 return replies[0], received
 

@@ -28,7 +28,7 @@ class StepContext:
 
 
 class AsyncSteps:
-    """The part of a run that does steps. Needs what the run has: `id`, `_check`, `_call`."""
+    """The part of a run that does steps. Needs what the run has: `id`, `_check`, `_call`, `_step`."""
 
     id: str
 
@@ -36,6 +36,10 @@ class AsyncSteps:
         raise NotImplementedError
 
     async def _call(self, name: str, /, **args: Any) -> Any:
+        raise NotImplementedError
+
+    async def _step(self, name: str, args: Json) -> Any:
+        """`_call`, for arguments that went through `work.values`: plain, and so quickly written."""
         raise NotImplementedError
 
     async def step(
@@ -54,7 +58,7 @@ class AsyncSteps:
         if begun["decision"] == "reuse":
             return begun["result"]
         result = await self._done(about, begun, fn, compensate, args, kwargs)
-        await self._call("step_end", **(about if effect == "none" else {"key": key}), result=result)
+        await self._step("step_end", {**(about if effect == "none" else {"key": key}), "result": result})
         return result
 
     async def each(
@@ -81,11 +85,11 @@ class AsyncSteps:
             results.append(result)
             ended: Json = about if effect == "none" else {"key": about["key"]}
             if n + 1 == len(items) or effect == "none" or self._leaves():
-                await self._call("step_end", **ended, result=result)
+                await self._step("step_end", {**ended, "result": result})
             else:
                 coming = _about(f"{name}:{items[n + 1]}", fn, (items[n + 1],), {}, effect)
                 ended |= {"result": result, "request": ids.new("req_")}
-                following = await self._call("step_next", ended=ended, **coming, why=why)
+                following = await self._step("step_next", {"ended": ended, **coming, "why": why})
         return results
 
     def _leaves(self) -> bool:
@@ -102,11 +106,11 @@ class AsyncSteps:
     ) -> Json:  # fmt: skip
         """The intent, on disk: `execute` or `reuse`. What is in doubt is settled by the caller's hooks, or raises."""
         if begun is None:
-            begun = await self._call("step_begin", **about, **more)
+            begun = await self._step("step_begin", {**about, **more})
         if begun["decision"] == "in_doubt":
             if not await self._settled(begun, verify, compensate, args, kwargs):
                 raise doubt(begun["step"])
-            begun = await self._call("step_begin", **about, **more)
+            begun = await self._step("step_begin", {**about, **more})
         if begun["decision"] == "in_doubt":
             raise doubt(begun["step"])
         return begun

@@ -28,7 +28,7 @@ class StepContext:
 
 
 class Steps:
-    """The part of a run that does steps. Needs what the run has: `id`, `_check`, `_call`."""
+    """The part of a run that does steps. Needs what the run has: `id`, `_check`, `_call`, `_step`."""
 
     id: str
 
@@ -36,6 +36,10 @@ class Steps:
         raise NotImplementedError
 
     def _call(self, name: str, /, **args: Any) -> Any:
+        raise NotImplementedError
+
+    def _step(self, name: str, args: Json) -> Any:
+        """`_call`, for arguments that went through `work.values`: plain, and so quickly written."""
         raise NotImplementedError
 
     def step(
@@ -54,7 +58,7 @@ class Steps:
         if begun["decision"] == "reuse":
             return begun["result"]
         result = self._done(about, begun, fn, compensate, args, kwargs)
-        self._call("step_end", **(about if effect == "none" else {"key": key}), result=result)
+        self._step("step_end", {**(about if effect == "none" else {"key": key}), "result": result})
         return result
 
     def each(
@@ -81,11 +85,11 @@ class Steps:
             results.append(result)
             ended: Json = about if effect == "none" else {"key": about["key"]}
             if n + 1 == len(items) or effect == "none" or self._leaves():
-                self._call("step_end", **ended, result=result)
+                self._step("step_end", {**ended, "result": result})
             else:
                 coming = _about(f"{name}:{items[n + 1]}", fn, (items[n + 1],), {}, effect)
                 ended |= {"result": result, "request": ids.new("req_")}
-                following = self._call("step_next", ended=ended, **coming, why=why)
+                following = self._step("step_next", {"ended": ended, **coming, "why": why})
         return results
 
     def _leaves(self) -> bool:
@@ -102,11 +106,11 @@ class Steps:
     ) -> Json:  # fmt: skip
         """The intent, on disk: `execute` or `reuse`. What is in doubt is settled by the caller's hooks, or raises."""
         if begun is None:
-            begun = self._call("step_begin", **about, **more)
+            begun = self._step("step_begin", {**about, **more})
         if begun["decision"] == "in_doubt":
             if not self._settled(begun, verify, compensate, args, kwargs):
                 raise doubt(begun["step"])
-            begun = self._call("step_begin", **about, **more)
+            begun = self._step("step_begin", {**about, **more})
         if begun["decision"] == "in_doubt":
             raise doubt(begun["step"])
         return begun

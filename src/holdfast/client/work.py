@@ -14,6 +14,7 @@ from ..model import ids
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
 from ..model.work import Fenced, Leaving
+from ..wire import requests
 from .briefs import AsyncBriefs
 from .project import context
 from .run_state import AsyncRunState
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
+    from ..wire.requests import Codec
     from .aio import AsyncHost, AsyncSession
 
     Json = dict[str, Any]
@@ -52,14 +54,19 @@ class AsyncWork(AsyncBriefs):
 
     async def call(self, name: str, /, **args: Any) -> Any:
         """One call of the work plane by its name; for what has no method of its own."""
+        return await self.ask(name, args)
+
+    async def ask(self, name: str, args: Json, codec: Codec = requests) -> Any:
+        """`call`, for whoever knows how its arguments are written best."""
         if name in _WITH_REQUEST:
             args.setdefault("request", ids.new("req_"))
         if self._direct is not None:
             return await self._direct.call(name, args)
         deadline = time.monotonic() + STORE_WAIT_S
+        message = {"op": "work", "call": name, "args": args, "store": self.store}
         while True:  # a host that dies again and again while it is asked is waited out, as a restarting server is
             try:
-                return await self._host.call("work", call=name, args=args, store=self.store)
+                return (await self._host.exchange(message, codec))[0]
             except HoldfastError as e:
                 if e.code != "host_gone" or time.monotonic() >= deadline:
                     raise
@@ -303,6 +310,12 @@ class AsyncRun(AsyncRunState, AsyncSteps):
 
     async def _call(self, name: str, /, **args: Any) -> Any:
         return await self._work.call(name, run=self.id, epoch=self.epoch, **args)
+
+    async def _step(self, name: str, args: Json) -> Any:
+        from ..wire import quick
+
+        args["run"], args["epoch"] = self.id, self.epoch
+        return await self._work.ask(name, args, quick)
 
     async def _located(self, sessions: object) -> object:
         return await self._work.located(sessions)

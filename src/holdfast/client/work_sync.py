@@ -9,6 +9,7 @@ from ..model import ids
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
 from ..model.work import Fenced, Leaving
+from ..wire import requests
 from .briefs_sync import Briefs
 from .project import context
 from .run_state_sync import RunState
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
+    from ..wire.requests import Codec
     from .sync import Host, Session
 
     Json = dict[str, Any]
@@ -47,14 +49,19 @@ class Work(Briefs):
 
     def call(self, name: str, /, **args: Any) -> Any:
         """One call of the work plane by its name; for what has no method of its own."""
+        return self.ask(name, args)
+
+    def ask(self, name: str, args: Json, codec: Codec = requests) -> Any:
+        """`call`, for whoever knows how its arguments are written best."""
         if name in _WITH_REQUEST:
             args.setdefault("request", ids.new("req_"))
         if self._direct is not None:
             return self._direct.call(name, args)
         deadline = time.monotonic() + STORE_WAIT_S
+        message = {"op": "work", "call": name, "args": args, "store": self.store}
         while True:  # a host that dies again and again while it is asked is waited out, as a restarting server is
             try:
-                return self._host.call("work", call=name, args=args, store=self.store)
+                return (self._host.exchange(message, codec))[0]
             except HoldfastError as e:
                 if e.code != "host_gone" or time.monotonic() >= deadline:
                     raise
@@ -298,6 +305,12 @@ class Run(RunState, Steps):
 
     def _call(self, name: str, /, **args: Any) -> Any:
         return self._work.call(name, run=self.id, epoch=self.epoch, **args)
+
+    def _step(self, name: str, args: Json) -> Any:
+        from ..wire import quick
+
+        args["run"], args["epoch"] = self.id, self.epoch
+        return self._work.ask(name, args, quick)
 
     def _located(self, sessions: object) -> object:
         return self._work.located(sessions)

@@ -16,10 +16,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from ..model.limits import AHEAD_MAX, LANE_IDLE_S, LANES_MAX, REQUEST_SMALL_BYTES
-from ..wire import requests
+from ..wire import quick, requests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,21 +27,6 @@ Json = dict[str, Any]
 Answer = Callable[[Json, "Peer"], Json | None]  # None: it is not for a lane
 _RECV_BYTES = 65536
 _WHILE = struct.pack("ll", LANE_IDLE_S, 0)
-
-
-def quickly(data: bytes) -> object:
-    """A message as `requests` reads it, in a tenth of the time; what only it can read is left to it."""
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return requests.parsed(data)
-
-
-def _encode(reply: Json) -> bytes:
-    try:
-        return requests.framed(msgspec.json.encode(reply))
-    except (UnicodeEncodeError, TypeError, ValueError, OverflowError):
-        return requests.encode(reply)
 
 
 class _Ride:
@@ -73,7 +56,7 @@ class _Ride:
 class Lanes:
     """A few threads, made when they are needed; a connection that finds none free stays on the loop."""
 
-    read = staticmethod(quickly)
+    read = staticmethod(quick.parsed)
 
     def __init__(self, takes: Callable[[Json, Peer], bool], answer: Answer) -> None:
         self.takes, self._answer = takes, answer
@@ -129,7 +112,7 @@ class Lanes:
                 if reply is None:
                     return waiting
                 del waiting[0]
-                sock.sendall(_encode(reply))
+                sock.sendall(quick.encode(reply))
             try:
                 data = sock.recv(_RECV_BYTES)
             except BlockingIOError:

@@ -12,9 +12,26 @@ _LETTERS = _ALPHABET * 8  # one for each value of a byte: a request id is made f
 PREFIXES = ("ses_", "hst_", "op_", "exe_", "req_", "grt_", "ask_", "run_", "att_", "clm_")
 
 
-def new(prefix: str, length: int = 16) -> str:
-    """A random id. 16 letters are 80 bits: two hosts never make the same one."""
-    return prefix + os.urandom(length).translate(_LETTERS).decode()
+_LENGTH = 16  # letters are 80 bits: two hosts never make the same one
+_AHEAD = 64  # ids made at once: asking the kernel gives other threads the turn, and that took longer than all the rest
+_made: list[str] = []
+os.register_at_fork(after_in_child=_made.clear)  # a child makes its own
+
+
+def new(prefix: str, length: int = _LENGTH) -> str:
+    """A random id."""
+    if length != _LENGTH:
+        return prefix + _letters(length)
+    try:
+        return prefix + _made.pop()
+    except IndexError:
+        text = _letters(_LENGTH * _AHEAD)
+        _made.extend(text[n : n + _LENGTH] for n in range(_LENGTH, len(text), _LENGTH))
+        return prefix + text[:_LENGTH]
+
+
+def _letters(count: int) -> str:
+    return os.urandom(count).translate(_LETTERS).decode()
 
 
 def check_name(name: str) -> str:

@@ -18,27 +18,28 @@ from typing import Any, TypeVar
 
 from ..model.errors import HoldfastError
 from ..model.limits import GROUP_MAX, WRITES_QUEUED_MAX
+from . import sqlite_quick
 from .base import Foreseen, Query, Row, Transaction
 from .migrations import all_migrations
-from .sqlite_file import closed, connect, explain, prepare
+from .sqlite_file import clock, closed, connect, explain, prepare
 
 T = TypeVar("T")
 log = logging.getLogger("holdfast.store")
 
 _MARKS = {"{now}": "holdfast_now()", "{for_update}": "", "{for_share}": ""}
-_WAL_BYTES_FIRST, _WAL_BYTES_MORE = 256 << 10, 4 << 20  # how far ahead the log is lengthened: as much again, within
+_WAL_BYTES_FIRST, _WAL_BYTES_MORE = 256 << 10, 2 << 20  # how far ahead the log is lengthened: as much again, within
 _WAL_BYTES_IDLE = 4 << 20  # when nobody writes, a log above this is folded in,
-_WAL_COMMITS_IDLE = 256  # and one that has not grown since, as it is overwritten, after so many commits
+_WAL_COMMITS_IDLE = 64  # and one that has not grown since, as it is overwritten, after so many commits
 _IDLE_S = 0.5  # nobody writes: no commit came for this long
 
 
 class _Job:
     """A transaction, and what became of it."""
 
-    __slots__ = ("done", "error", "transaction", "value")
+    __slots__ = ("done", "error", "quick", "transaction", "value")
 
-    def __init__(self, transaction: Callable[[], Transaction[Any]]) -> None:
-        self.transaction = transaction
+    def __init__(self, transaction: Callable[[], Transaction[Any]], quick: Foreseen | None = None) -> None:
+        self.transaction, self.quick = transaction, None if quick is None else quick()
         self.value: Any = None
         self.error: BaseException | None = None
         self.done = False
@@ -49,8 +50,8 @@ class _Awaited(_Job):
 
     __slots__ = ("future", "loop")
 
-    def __init__(self, transaction: Callable[[], Transaction[Any]]) -> None:
-        super().__init__(transaction)
+    def __init__(self, transaction: Callable[[], Transaction[Any]], quick: Foreseen | None = None) -> None:
+        super().__init__(transaction, quick)
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
 
@@ -118,14 +119,14 @@ class SqliteStore:
     async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
         if self._writes.qsize() >= WRITES_QUEUED_MAX:
             raise HoldfastError("busy", f"{WRITES_QUEUED_MAX} writes wait for the disk already", "try again later")
-        return await self._ask(self._writes, transaction)
+        return await self._ask(self._writes, transaction, quick)
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         return await self._ask(self._reads, transaction)
 
-    def write_now(self, transaction: Callable[[], Transaction[T]]) -> T:
+    def write_now(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
         """`write` for a thread that can wait. While one flushes, others gather in line; the next takes them all."""
-        job = _Job(transaction)
+        job = _Job(transaction, quick)
         self._near.append(job)
         with self._turn:
             while not job.done:
@@ -142,10 +143,10 @@ class SqliteStore:
         value: T = _outcome(job)
         return value
 
-    async def _ask(self, line: _Line, transaction: Callable[[], Transaction[T]]) -> T:
+    async def _ask(self, line: _Line, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
         if self._closed:
             raise closed()
-        job = _Awaited(transaction)
+        job = _Awaited(transaction, quick)
         line.put(job)
         value: T = await job.future
         return value
@@ -188,7 +189,7 @@ class SqliteStore:
         try:
             while self._near and len(batch) < GROUP_MAX:
                 batch.append(self._near.popleft())
-            while len(batch) < GROUP_MAX:
+            while len(batch) < GROUP_MAX and not self._writes.empty():
                 job = self._writes.get_nowait()
                 if job is None:
                     self._writes.put(None)  # the end is the writer thread's to see
@@ -196,7 +197,7 @@ class SqliteStore:
                 if isinstance(job, _Awaited):
                     batch.append(job)
         except queue.Empty:
-            pass
+            pass  # the writer thread was faster, and waits for the turn with it
         if not batch:
             return
         if self._writer is None:
@@ -263,7 +264,10 @@ class SqliteStore:
     def _run(self, database: sqlite3.Connection, job: _Job, undo: str) -> None:
         """One transaction of a batch. Where SQLite undid all of the batch with it, the error is passed on."""
         try:
-            job.value = self._drive(database, job.transaction())
+            if job.quick is not None and sqlite_quick.done(database, job.quick, clock()):
+                job.value = job.quick.answer
+            else:
+                job.value = self._drive(database, job.transaction())
         except BaseException as e:
             if isinstance(e, sqlite3.Error) and not database.in_transaction:
                 raise

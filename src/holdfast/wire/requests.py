@@ -10,9 +10,16 @@ from ..model.limits import REQUEST_BYTES_MAX
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
     Json = dict[str, Any]
+
+    class Codec(Protocol):
+        """How a message becomes bytes and back: this module, or `quick`."""
+
+        def encode(self, value: object) -> bytes: ...
+
+        def parsed(self, data: bytes) -> object: ...
 
 
 VERSION = 1
@@ -67,7 +74,10 @@ class Decoder:
         """Bytes of a message that is not whole yet."""
         return len(self._buffer)
 
-    def feed(self, data: bytes) -> list[Json]:
+    def feed(self, data: bytes, parse: Callable[[bytes], object] | None = None) -> list[Json]:
+        parse = parse or self._parse
+        if not self._buffer and len(data) >= 4 and int.from_bytes(data[:4], "big") == len(data) - 4:
+            return [_object(parse(data[4:]))]  # one message and no more, as nearly always: nothing to keep
         self._buffer += data
         out: list[Json] = []
         while len(self._buffer) >= 4:
@@ -76,9 +86,13 @@ class Decoder:
                 raise TooLarge(f"a message of {size} bytes; at most {REQUEST_BYTES_MAX}")
             if len(self._buffer) < 4 + size:
                 break
-            value = self._parse(bytes(self._buffer[4 : 4 + size]))
+            value = parse(bytes(self._buffer[4 : 4 + size]))
             del self._buffer[: 4 + size]
-            if not isinstance(value, dict):
-                raise ValueError("not an object")
-            out.append(value)
+            out.append(_object(value))
         return out
+
+
+def _object(value: object) -> Json:
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value

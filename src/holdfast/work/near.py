@@ -25,7 +25,7 @@ class NearStore(Protocol):
 
     url: str
 
-    def write_now(self, transaction: Callable[[], Transaction[T]]) -> T: ...
+    def write_now(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T: ...
 
     def read_now(self, transaction: Callable[[], Transaction[T]]) -> T: ...
 
@@ -37,7 +37,7 @@ class _Immediate:
         self._store, self.url = store, store.url
 
     async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
-        return self._store.write_now(transaction)
+        return self._store.write_now(transaction, quick)
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         return self._store.read_now(transaction)

@@ -341,7 +341,6 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
             exec_id=exec_id,
             by=by or self.by,
             request=request or ids.new("req_"),
-            args_hash=values.digest(text),
         )
 
 

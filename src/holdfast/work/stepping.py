@@ -27,7 +27,10 @@ class Intent(NamedTuple):
     exec_id: str | None
     by: str
     request: str
-    args_hash: str
+
+    @property
+    def args_hash(self) -> str:
+        return values.digest(self.args)
 
     @property
     def stable_key(self) -> str:

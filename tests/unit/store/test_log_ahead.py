@@ -66,3 +66,14 @@ async def test_a_log_that_somebody_cut_short_is_lengthened_again(tmp_path: Path)
     await store.close()
     assert len(set(sizes)) < ENTRIES / 10
     assert await read(tmp_path / "work.db", run) == [f"{n}" * 500 for n in range(ENTRIES)]
+
+
+async def test_a_log_is_folded_in_and_written_over_before_it_grows_large(tmp_path: Path) -> None:
+    store = await SqliteStore.open(str(tmp_path / "work.db"))
+    work, text, most = Work(store), "x" * (512 << 10), 0
+    run = str((await work.begin_run())["run"])
+    for _ in range(60):
+        await work.log_append(run=run, body=text, kind="note")
+        most = max(most, size(tmp_path / "work.db-wal"))
+    await store.close()
+    assert 16 << 20 < most < 22 << 20, "30 MiB went through it"
