@@ -231,8 +231,10 @@ def _never_ready(facts: Json, name: str) -> Transaction[None]:
         if len(facts["blocked"]) < BRIEF_LISTED:
             task = yield from task_rows.task(words.key(name, id))
             why = f"waits for cancelled {', '.join(words.key(name, need) for need in waits[id])}"
-            facts["blocked"].append({"id": id, "title": task.title, "status": task.status, "run": task.run,
-                                     "worker": None, "leased": False, "lease_until": None, "in_doubt": 0, "why": why})  # fmt: skip
+            facts["blocked"].append({
+                "id": id, "title": task.title, "status": task.status, "run": task.run, "worker": None, "leased": False,
+                "lease_until": None, "in_doubt": 0, "why": why,
+            })  # fmt: skip
 
 
 def _listed(task: Json, doubts: set[str]) -> Json:

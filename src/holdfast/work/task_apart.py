@@ -1,4 +1,4 @@
-"""Attempts side by side: one whose scope overlaps that of another under way would see, and be judged by, its changes."""
+"""Attempts side by side: one whose scope overlaps that of another would see, and be judged by, its changes."""
 
 from __future__ import annotations
 

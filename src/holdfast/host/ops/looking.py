@@ -50,8 +50,8 @@ class Looking(Base):
         return list(await asyncio.gather(*(one(s) for s in chosen)))
 
     async def op_started(self, request: Json, caller: Caller) -> list[Json]:
-        """The sessions that a request started, or one derived from it (`REQUEST-…`): by what asked for them, which never
-        changes hands as a name does."""
+        """The sessions that a request started, or one derived from it (`REQUEST-…`): by what asked for them, which
+        never changes hands as a name does."""
         wanted = str(request.get("started") or "")
         found = [
             s for s in self.registry.sessions.values()

@@ -10,14 +10,16 @@ from typing import Any
 
 from ...model.errors import HoldfastError, invalid
 from ...model.grants import Scope
-from .. import evidence
+from .. import evidence, rewriting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...work.near import NearWork
     from ...work.service import Work
     from ..daemon import Daemon
+    from ..desk import Desk
     from ..identity import Caller
+    from ..operators import Operators
     from ..registry import Registry
     from ..server import Peer
 
@@ -33,6 +35,8 @@ class WorkOps:
 
     daemon: Daemon
     registry: Registry
+    desk: Desk
+    operators: Operators
 
     def _ruled(self, caller: Caller) -> list[Json]:
         raise NotImplementedError
@@ -52,8 +56,15 @@ class WorkOps:
             named = {k: args[k] for k in ("task", "project", "cwd") if k in args}
             shown = await work.call("task_show", **named)
             await asyncio.to_thread(evidence.check, self.registry, args["results"], shown)
+        actors = self._ruled(caller)
+        if request.get("call") in rewriting.CALLS and actors[0]["kind"] != "human":
+            await rewriting.check(work, request["call"], args, actors, self.desk.gate, self._is_persons)
         # Who acts is what the host knows, not what the caller says.
         return await work.call(str(request.get("call")), **{**args, "by": caller.name})
+
+    def _is_persons(self, name: str) -> bool:
+        """Whether what is signed with this name is a person's: whoever is not known here as another may be one."""
+        return not any(o.name == name and o.kind != "human" for o in self.operators.by_id.values())
 
     # -- on a lane (host/lanes.py) -----------------------------------------------------------------------------------
 
