@@ -45,6 +45,11 @@ class Work(Briefs):
         if self.store and self.store.partition("://")[0] in ("postgresql", "postgres"):
             self._direct = Direct(self.store, host.operator)
 
+    @property
+    def shared(self) -> bool:
+        """Whether it is on a server that others write as well, past this host."""
+        return self._direct is not None
+
     def call(self, name: str, /, **args: Any) -> Any:
         """One call of the work plane by its name; for what has no method of its own."""
         if name in _WITH_REQUEST:

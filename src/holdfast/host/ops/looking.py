@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from ...model.errors import invalid
-from .. import checks
+from .. import checks, news
 from ..last_line import last_line
 from ..observe import net, proc
 from ..recording import recording
@@ -66,6 +66,19 @@ class Looking(Base):
             }
             for s in found
         ]  # fmt: skip
+
+    async def op_changed(self, request: Json, caller: Caller) -> Json:
+        """Wait until there are other sessions (or tasks) than at `after`, the mark of an earlier answer; without one the
+        mark as it is now."""
+        of, after, told = str(request.get("of") or "sessions"), request.get("after"), self.daemon.news
+        if of not in ("sessions", "tasks"):
+            raise invalid("what may change is sessions or tasks", f"not {of[:40]!r}")
+        while True:
+            waiter = told.waiter()
+            now = told.tasks() if of == "tasks" else news.sessions(self.registry.sessions.values(), caller)
+            if now != after:
+                return {"mark": now}
+            await waiter.wait()
 
     async def op_status(self, request: Json, caller: Caller) -> Json:
         if request.get("session"):
