@@ -62,6 +62,9 @@ def start(key: str, wanted: runs.Wanted, backend: str | None, take: bool, asked:
         return (yield from runs.begin(wanted._replace(task=key)))  # `begin_run` of what is done: the run that did it
     status = words.after("start", at.task.status, at.task.id)
     if at.task.status == "active":
+        if take and at.held is not None and steps.alive(at.held) and steps.by_hand(at.held.worker):
+            yield from fence(at.held)  # what its holder left open is in doubt as soon as somebody writes
+            at = yield from turn(key, asked)
         not_taken(at, wanted.worker, take, asked)
     elif not at.open:
         yield from task_rows.in_the_way(at.task, at.project)
