@@ -1,7 +1,7 @@
 """Word of what changed, for whoever waits for it: which sessions there are, and what became of tasks.
 
-Nothing is kept for a listener: it brings the mark of what it knows, and is answered once there is another. So one that was
-away, or whose host was, misses nothing; and with nobody waiting nothing is done.
+Nothing is kept for a listener: it brings the mark of what it knows, and is answered once there is another. So one that
+was away, or whose host was, misses nothing; and with nobody waiting nothing is done.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ class Looking(Base):
         ]  # fmt: skip
 
     async def op_changed(self, request: Json, caller: Caller) -> Json:
-        """Wait until there are other sessions (or tasks) than at `after`, the mark of an earlier answer; without one the
-        mark as it is now."""
+        """Wait until there are other sessions (or tasks) than at `after`, the mark of an earlier answer; without one
+        the mark as it is now."""
         of, after, told = str(request.get("of") or "sessions"), request.get("after"), self.daemon.news
         if of not in ("sessions", "tasks"):
             raise invalid("what may change is sessions or tasks", f"not {of[:40]!r}")

@@ -28,8 +28,9 @@ log = logging.getLogger("holdfast.host")
 _STORES_MAX = 16  # files open at once: each has two threads and two connections
 _REPORTING = frozenset({"task_verified", "task_done"})  # calls that say how a verification ended
 _TASKS_CHANGE = frozenset({
-    "project_init", "project_edit", "task_add", "task_contract", "task_start", "task_next", "task_verified", "task_done",
-    "task_fail", "task_block", "task_unblock", "task_pause", "task_retry", "task_cancel", "begin_run", "run_end",
+    "project_init", "project_edit", "task_add", "task_contract", "task_start", "task_next", "task_verified",
+    "task_done", "task_fail", "task_block", "task_unblock", "task_pause", "task_retry", "task_cancel", "begin_run",
+    "run_end",
 })  # fmt: skip
 _CLOSE_S = 5.0  # a disk that hangs does not keep the daemon from leaving: what was acknowledged is on it
 
