@@ -13,8 +13,9 @@ from mcp.client.client import Client
 
 from holdfast.mcp import agent as identity
 from holdfast.mcp.server import build
-from tests.support.agents import ERAS, Tools, children, descriptors, on_stdio, servers
+from tests.support.agents import ERAS, Tools, children, descriptors, on_stdio, over_http, servers
 from tests.support.home import HomeForTests, until, until_async
+from tests.support.web import serve, token, web_pid
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -61,6 +62,30 @@ async def test_two_hundred_calls_leak_no_process_and_no_descriptor(hold: HomeFor
         assert after[:3] == before[:3]
         assert after[3] <= before[3] + 2, "the host's own connections come and go by one or two"
     until(lambda: not servers(hold))
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_two_hundred_calls_over_http_leak_no_process_and_no_descriptor(hold: HomeForTests, era: str) -> None:
+    url, secret = serve(hold), token(hold, "remote")
+
+    def held() -> tuple[int, int, int]:
+        web = web_pid(hold)
+        assert web is not None
+        return descriptors(web), len(children(web)), descriptors(hold.daemon_pid())
+
+    async with over_http(url, secret, era) as tools:
+        await tools("run", name="shell")
+        await _mixture(tools, 10)
+        before = held()
+        await _mixture(tools, 200)
+        # What a request leaves behind for a moment (its stream, a connection kept for the next) is not kept for each.
+        await until_async(lambda: all(now <= then + 3 for now, then in zip(held(), before, strict=True)), 30)
+    calm = held()
+    for _ in range(20):  # connections that come and go leave nothing either
+        async with over_http(url, secret, era) as tools:
+            await tools("status")
+            await tools.client.list_resources()
+    await until_async(lambda: all(now <= then + 3 for now, then in zip(held(), calm, strict=True)), 60)
 
 
 async def _mixture(tools: Tools, calls: int) -> None:

@@ -123,7 +123,7 @@ def test_killed_in_every_order_a_project_ends_with_every_task_done_once(project:
     begun = project.folder / "begun"
     project.backend("work", WORK, str(begun))
     project.backend("hang", HANG, str(begun))
-    project.policy(retry={"attempts_max": 100, "stuck_after": 100}, backends=["work"])
+    project.policy(retry={"attempts_max": 100, "stuck_after": 100}, backends=["work"], overlap="allow")
     ids = [str(n) for n in range(1, TASKS + 1)]
     for n, id in enumerate(ids):
         after = chance.sample(ids[max(0, n - 5) : n], min(n, chance.randrange(3)))

@@ -241,8 +241,8 @@ def test_two_tasks_run_at_once_and_a_dependent_one_waits(project: Project) -> No
                             'until [ -e "at-demo/$o" ]; do sleep 0.05; done; touch met', "{task}")  # fmt: skip
     (project.root / "at-demo").mkdir()
     project.policy(backends=["pair"])
-    project.add("1")
-    project.add("2")
+    project.add("1", scope=["at-demo/1"])
+    project.add("2", scope=["at-demo/2"])
     project.add("3", after=["1", "2"])
     runner = project.run_once("--parallel", "2")
     assert runner.process.returncode == 0, runner.events

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.client.verification_sync import verify
 from holdfast.model.errors import HoldfastError
-from tests.support.home import HomeForTests
-from tests.support.operators import INSIDE, acting_as, enrol
+from tests.support.home import HomeForTests, until
+from tests.support.operators import INSIDE, acting_as, enrol, refusals
 from tests.support.runners import Project
 
 STARTS = f"{INSIDE} run -d --json -- sleep 600"  # more than `work` allows
@@ -124,3 +127,86 @@ def test_an_agent_whose_verification_passed_is_believed(project: Project) -> Non
     with acting_as(project.hold, "worker") as agent:
         agent.work.tasks.start("1", project="demo")
         assert agent.work.tasks.done("1", project="demo")["status"] == "done"
+
+
+# -- what a person laid down
+
+
+CONTRACT: dict[str, Any] = {"goal": "dig", "verification": ["make test"], "scope": ["src/**"]}
+
+
+def refused(act: Callable[[], object]) -> HoldfastError:
+    with pytest.raises(HoldfastError) as e:
+        act()
+    return e.value
+
+
+@pytest.mark.parametrize("change", [{"verification": ["true"]}, {"scope": ["**"]}, {"goal": "rest"}])
+def test_an_agent_does_not_change_a_persons_contract_and_is_told_to_ask(project: Project, change: dict[str, Any]) -> None:
+    project.add("1", **CONTRACT)
+    with acting_as(project.hold, "mole") as mole:
+        error = refused(lambda: mole.work.tasks.edit("1", change, project="demo"))
+        assert (error.code, "hold ask" in error.hint) == ("not_allowed", True)
+        assert refused(lambda: mole.work.tasks.edit("1", after=[], project="demo")).code == "not_allowed"
+    shown = project.show("1")
+    assert (shown["contract_version"], shown["contract"]["verification"][0]["command"]) == (1, "make test")
+    assert [r["op"] for r in refusals(project.hold)] == ["work"]
+
+
+def test_an_agent_edits_what_agents_wrote_until_a_person_has_had_a_hand_in_it(project: Project) -> None:
+    enrol(project.hold, "vole", verbs=["view", "work"])
+    with acting_as(project.hold, "mole") as mole, acting_as(project.hold, "vole") as vole:
+        mole.work.tasks.add("dig", id="1", contract=dict(CONTRACT), project="demo")
+        mole.work.tasks.edit("1", {"goal": "dig deep"}, project="demo")
+        vole.work.tasks.edit("1", {"scope": ["lib/**"]}, project="demo")
+        assert project.show("1")["contract_version"] == 3
+        project.tasks.edit("1", {"verification": ["make check"]}, project="demo")
+        assert refused(lambda: mole.work.tasks.edit("1", {"verification": ["true"]}, project="demo")).code == "not_allowed"
+        made = mole.work.tasks.start("1", project="demo")  # the work itself is still its own
+        mole.work.tasks.fail("1", run=made["run"], why="too hard", project="demo")
+
+
+def test_an_agent_does_not_change_how_a_person_has_it_verified_by_other_ways(project: Project) -> None:
+    profiles = {"profiles": {"all": ["make test"]}}
+    project.policy(verification=profiles, retry={"attempts_max": 2})
+    with acting_as(project.hold, "mole") as mole:
+        tasks = mole.work.tasks
+        others: list[dict[str, Any]] = [{}, {"verification": {"profiles": {"all": ["true"]}}}]
+        for other in others:
+            assert refused(partial(tasks.set_policy, other, project="demo")).code == "not_allowed"
+        assert refused(lambda: tasks.edit_project("demo", root="/tmp")).code == "not_allowed"
+        tasks.set_policy({"verification": profiles, "retry": {"attempts_max": 5}}, project="demo")
+    kept = project.tasks.policy(project="demo")["policy"]
+    assert kept["verification"]["profiles"]["all"][0]["command"] == "make test"
+    assert kept["retry"]["attempts_max"] == 5
+
+
+@pytest.mark.parametrize("yes", [True, False])
+def test_a_rule_shows_an_agents_edit_to_a_person_who_decides(project: Project, yes: bool) -> None:
+    hold = project.hold
+    project.add("1", **CONTRACT)
+    (hold.path / "config.toml").write_text('[[approve]]\nverbs = ["contract"]\nsession = "demo/*"\ntimeout = "10m"\n')
+    outcome: list[Any] = []
+
+    def edit() -> None:
+        with acting_as(hold, "mole") as mole:
+            try:
+                outcome.append(mole.work.tasks.edit("1", {"verification": ["make fast"]}, project="demo", why="slow"))
+            except HoldfastError as e:
+                outcome.append(e)
+
+    asking = threading.Thread(target=edit)
+    asking.start()
+    items = until(lambda: hold("inbox", "--json").json, timeout=60)
+    (item,) = items["items"] if isinstance(items, dict) else items
+    assert item["kind"] == "approval"
+    assert "make test" in item["text"]
+    assert "make fast" in item["text"]
+    assert hold("answer", item["id"], "--approve" if yes else "--deny").code == 0
+    asking.join(60)
+    if yes:
+        assert outcome[0]["contract_version"] == 2
+        assert project.show("1")["contract_versions"][-1]["by"] == "mole"
+    else:
+        assert outcome[0].code == "not_allowed"
+        assert project.show("1")["contract_version"] == 1

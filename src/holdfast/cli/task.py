@@ -227,6 +227,10 @@ def _ls(args: argparse.Namespace, found: list[Json]) -> int:
         for t in found
     ]
     output.table(("TASK", "STATUS", "PHASE", "TRIES", "WORKER", "BACKEND", "TITLE"), rows)
+    for t in found:
+        if t["waits_for_cancelled"]:
+            names = ", ".join(f"{t['project']}/{id}" for id in t["waits_for_cancelled"])
+            output.note(f"hold: {t['project']}/{t['task_id']} waits for cancelled {names} and can never begin")
     return 0
 
 

@@ -25,7 +25,11 @@ def _lines(task: Json) -> Iterator[str]:
     if task["status"] == "blocked":
         yield from _blocked(task)
     if task["waits_for"]:
-        yield f"  waits for {', '.join(task['waits_for'])}"
+        gone = task["waits_for_cancelled"]
+        yield "  waits for " + ", ".join(("cancelled " if id in gone else "") + id for id in task["waits_for"])
+    if task["held_back"]:
+        back = task["held_back"]
+        yield f"  held back: its scope {back['scope']} overlaps {back['overlaps']} of {back['beside']}, under way"
     yield from _contract(task)
     if task["attempts"]:
         yield "attempts"
@@ -106,6 +110,8 @@ def _attempt(attempt: Json) -> Iterator[str]:
 
 def _next(task: Json) -> str:
     id = task["task_id"]
+    if task["waits_for_cancelled"] and task["status"] == "pending":
+        return f"hold task retry {task['waits_for_cancelled'][0]}, or hold task edit {id} --no-after"
     if task["in_doubt"]:
         return f"hold step settle {task['in_doubt'][0]['run_id']} {task['in_doubt'][0]['key']} --done|--not-done"
     return {

@@ -218,6 +218,8 @@ class Tasks:
         """End a session's whole tree if it is the task's own; whether there was something to end."""
         host = self._work._host
         status = host.call("status", session=used["session"])
+        if status["id"] != used["session"]:
+            raise HoldfastError("conflict", "it is known by a name only, which may be somebody else's by now")
         if status["state"] != "live":
             return False
         if used["from_offset"] > 0 and status["created_at"] < used["attempt_began_at"]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _WITH_REQUEST = frozenset({
     "begin_run", "run_end", "step_begin", "step_end", "step_next", "step_fail", "step_settle", "log_append",
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
-    "run_claim", "run_retry", "artifact_put", "artifact_rm", "claim_add", *CHANGING,
+    "run_claim", "run_retry", "artifact_put", "artifact_rm", "claim_add", "claim_rm", *CHANGING,
 })  # fmt: skip
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 
@@ -51,6 +51,11 @@ class AsyncWork(AsyncBriefs):
         self._direct: AsyncDirect | None = None
         if self.store and self.store.partition("://")[0] in ("postgresql", "postgres"):
             self._direct = AsyncDirect(self.store, host.operator)
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is on a server that others write as well, past this host."""
+        return self._direct is not None
 
     async def call(self, name: str, /, **args: Any) -> Any:
         """One call of the work plane by its name; for what has no method of its own."""

@@ -28,6 +28,7 @@ from .journal import Journal
 from .lanes import Lanes
 from .ledger import Ledger
 from .logins import Logins
+from .news import News
 from .operations import Operations
 from .operators import Operators, os_user
 from .policy import Policies
@@ -89,6 +90,7 @@ class Daemon:
         self.logins = Logins(self.ledger)
         self.web = Web(home)
         self.screens = Screens()
+        self.news = News()
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
         self.operations = Operations(self)
@@ -123,6 +125,7 @@ class Daemon:
         self.ingest.heard(session, event)
         self.policies.heard(session, event)
         self.doors.heard(session, event)
+        self.news.heard(event.get("event"))
 
     async def _know(self) -> None:
         """Operators and journal before sessions: what a keeper tells first is written down already."""

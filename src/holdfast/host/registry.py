@@ -357,6 +357,7 @@ class Registry:
         session.manifest["name"] = name
         write_json(session.folder.manifest, session.manifest)
         session.touch()
+        self._on_event(session, {"event": "renamed"})
 
     def check_rename(self, session: Session, name: str) -> None:
         ids.check_name(name)
@@ -375,6 +376,7 @@ class Registry:
         self.sessions.pop(session.id, None)
         shutil.rmtree(session.folder.path, ignore_errors=True)
         session.touch()
+        self._on_event(session, {"event": "removed"})
 
 
 @functools.cache

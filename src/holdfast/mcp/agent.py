@@ -32,12 +32,16 @@ class Agent:
 
     def __init__(self, host: AsyncHost, me: Json) -> None:
         self.host, self.id, self.name = host, str(me["id"]), str(me["name"])
+        # For who only listens: a host that was sent to rest is not woken by it.
+        self.listening = AsyncHost(host.home.path, autostart=False)
+        self.listening.operator = host.operator
         self.verifying: dict[str, asyncio.Future[Any]] = {}  # tasks whose verification is under way, by name
 
     def close(self) -> None:
         for task in self.verifying.values():
             task.cancel()
         self.host.close()
+        self.listening.close()
 
 
 def _host(home: str | None, operator: str | None) -> AsyncHost:

@@ -2,10 +2,12 @@
 
     hold://guide · hold://report · hold://tasks · hold://tasks/ID
     hold://sessions/NAME/screen · hold://sessions/NAME/log
+    hold://cells/NAME/EXEC_ID/N/TYPE        one type of the N-th output of a kernel's cell, as `exec` names it
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from typing import Any
@@ -17,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 from ..client.aio import AsyncSession
 from ..client.terminal import to_text
 from ..model.errors import HoldfastError
-from . import guide, texts
+from . import cells, guide, texts
 from .agent import Agent
 
 Json = dict[str, Any]
@@ -62,12 +64,17 @@ def templates() -> list[types.ResourceTemplate]:
         types.ResourceTemplate(uri_template=f"{SCHEME}sessions/{{session}}/screen", name="a session's screen"),
         types.ResourceTemplate(uri_template=f"{SCHEME}sessions/{{session}}/log", name="the end of a session's output"),
         types.ResourceTemplate(uri_template=f"{SCHEME}tasks/{{task}}", name="a task"),
+        types.ResourceTemplate(
+            uri_template=f"{cells.PREFIX}{{session}}/{{exec_id}}/{{n}}/{{type}}", name="an output of a kernel's cell"
+        ),
     ]
 
 
-async def read(agent: Agent, uri: str) -> types.TextResourceContents:
+async def read(agent: Agent, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
     """What an address stands for now; an error of ours is the protocol's "no such resource", with our words."""
     try:
+        if uri.startswith(cells.PREFIX):
+            return await _cell(agent, uri)
         kind, text = await _read(agent, uri)
     except HoldfastError as e:
         raise MCPError(types.INVALID_PARAMS, e.line(), {"uri": uri, **e.as_dict()}) from None
@@ -95,6 +102,22 @@ async def _read(agent: Agent, uri: str) -> tuple[str, str]:
     session = AsyncSession(agent.host, seen["id"], seen["name"])
     data = b"".join([chunk.data async for chunk in session.output(begin, end=end)]) if end > begin else b""
     return "text/plain", _MARK + to_text(data)
+
+
+async def _cell(agent: Agent, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
+    """Whole: what is kept of a cell is bounded where it is kept."""
+    wanted = cells.meant(uri)
+    value = None
+    if wanted is not None:
+        session, exec_id, n, mime = wanted
+        result = await agent.host.call("exec_result", session=session, exec_id=exec_id)
+        value = cells.found(result, n, mime)
+    if wanted is None or value is None:
+        raise HoldfastError("not_found", f"no resource {uri[:120]!r}", "exec names them, and old ones are forgotten")
+    data = cells.content(value, mime)
+    if cells.is_text(mime):
+        return types.TextResourceContents(uri=uri, mime_type=mime, text=texts.sendable(data.decode("utf-8", "replace")))
+    return types.BlobResourceContents(uri=uri, mime_type=mime, blob=base64.b64encode(data).decode())
 
 
 async def _report(agent: Agent) -> Json:

@@ -37,15 +37,16 @@ def _tool(text: str, required: str = "", /, **properties: Json) -> Json:
 TOOLS: dict[str, Json] = {
     "status": _tool(
         "What really runs, seen now: sessions, activity, ports, exit codes, who holds the controls. "
-        "Of one session its processes and recent acts too.",
+        "Of one session processes and recent acts too.",
         session=_S,
     ),
     "run": _tool(
-        "Start a program (shell source) as a session that outlives you; without command a shell for exec.",
-        command=_S, name=_S, cwd=_S, why=_S,
+        "Start a program (shell source) that outlives you; else a shell, or a kernel (python3), for exec.",
+        command=_S, kernel=_S, name=_S, cwd=_S, why=_S,
     ),
     "exec": _tool(
-        "Run a command in a session's shell: exact exit code and output. Not over in time: wait for=done=EXEC_ID. "
+        "Run a command in a session's shell, or code in its kernel: exact exit code, output. Not over in time: "
+        "wait for=done=EXEC_ID. "
         "step=RUN:KEY makes it a durable step, done once.",
         "session command", session=_S, command=_S, wait_s=_N, max_tokens=_I, step=_S, effect=_EFFECT, why=_S,
     ),
@@ -60,7 +61,7 @@ TOOLS: dict[str, Json] = {
         **{"for": _said(_S, "exit, done=EXEC_ID, input, quiet=S, port=N, text=RE2, answer=ASK"), "from": _I},
     ),
     "send": _tool(
-        "Type into a session. No passwords: people enter those.",
+        "Type into a session. Passwords are for people.",
         "session", session=_S, text=_S, enter=_B, keys=_said(_L, "Tab, Up, C-c"), why=_S,
     ),
     "kill": _tool(
@@ -84,7 +85,7 @@ TOOLS: dict[str, Json] = {
     ),
     "step": _tool(
         "Intent before an effect, outcome after. begin says execute, reuse (done before) or in_doubt: "
-        "find out, then settle.",
+        "look, then settle.",
         "run do",
         run=_S, do={"enum": ["begin", "end", "fail", "settle", "ls"]}, key=_S, effect=_EFFECT, args=_ANY, result=_ANY,
         outcome={"enum": ["done", "not_done", "failed"]}, evidence=_S, why=_S,

@@ -12,13 +12,14 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged, ResourceUpdated
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..model.errors import HoldfastError
 from ..version import VERSION
 from . import asking, guide, patience, resources, schemas, sessions, texts, work
 from .agent import Agent
 from .call import Call
-from .watching import WATCHED_MAX, Watchers
+from .watching import LIST, WATCHED_MAX, Watchers, mark
 
 Json = dict[str, Any]
 Who = Callable[[Any], Awaitable[Agent]]  # the agent behind a request's context
@@ -46,7 +47,7 @@ class Surface:
     def __init__(self, who: Who, wait_max: float | None) -> None:
         self._who, self._wait_max = who, wait_max
         self._tools = types.ListToolsResult.model_validate({"tools": schemas.listed()})
-        self._buses: set[InMemorySubscriptionBus] = set()  # one for each open listen stream
+        self._buses: dict[InMemorySubscriptionBus, Watchers] = {}  # one for each open listen stream
 
     # -- tools
 
@@ -82,13 +83,18 @@ class Surface:
         """Word to this connection, and to those that listen, of what a tool has just changed."""
         if name not in _CHANGES_LIST and name not in _CHANGES_TASKS:
             return
-        event = ResourcesListChanged() if name in _CHANGES_LIST else ResourceUpdated(resources.TASKS)
-        for bus in list(self._buses):
-            await bus.publish(event)
-        if name in _CHANGES_LIST:
+        of = LIST if name in _CHANGES_LIST else resources.TASKS
+        event = ResourcesListChanged() if of == LIST else ResourceUpdated(resources.TASKS)
+        for bus, heard in list(self._buses.items()):
+            if not heard.watches(of):  # else its watcher tells, as it does of everybody's acts
+                await bus.publish(event)
+        watchers = _watchers(ctx)
+        if watchers.watches(of):
+            return
+        if of == LIST:
             await ctx.session.send_resource_list_changed()
-        elif _watchers(ctx).has(resources.TASKS):
-            await ctx.session.send_resource_updated(resources.TASKS)
+        elif watchers.has(of):
+            await ctx.session.send_resource_updated(of)
 
     # -- the guide
 
@@ -104,7 +110,15 @@ class Surface:
     # -- resources
 
     async def list_resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=await resources.listing(await self._agent(ctx)))
+        agent = await self._agent(ctx)
+        await self._watch_list(ctx, agent)
+        return types.ListResourcesResult(resources=await resources.listing(agent))
+
+    async def _watch_list(self, ctx: Any, agent: Agent) -> None:
+        """Whoever has asked what there is hears when that changes. The mark is taken before the list is."""
+        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS and not _watchers(ctx).watches(LIST):
+            known = await mark(agent, "sessions")
+            _watchers(ctx).add_list(agent, known, ctx.session.send_resource_list_changed)
 
     async def list_templates(self, ctx: Any, params: Any) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(resource_templates=resources.templates())
@@ -114,6 +128,7 @@ class Surface:
 
     async def subscribe(self, ctx: Any, params: types.SubscribeRequestParams) -> types.EmptyResult:
         agent, session = await self._agent(ctx), ctx.session
+        await self._watch_list(ctx, agent)
         try:
             _watchers(ctx).add(agent, str(params.uri), session.send_resource_updated)
         except HoldfastError as e:
@@ -134,13 +149,18 @@ class Surface:
         async def tell(uri: str) -> None:
             await bus.publish(ResourceUpdated(uri))
 
-        for uri in (params.notifications.resource_subscriptions or [])[:WATCHED_MAX]:
+        async def tell_list() -> None:
+            await bus.publish(ResourcesListChanged())
+
+        if params.notifications.resources_list_changed:
+            watchers.add_list(agent, await mark(agent, "sessions"), tell_list)
+        for uri in (params.notifications.resource_subscriptions or [])[: WATCHED_MAX - 1]:
             watchers.add(agent, str(uri), tell)
-        self._buses.add(bus)
+        self._buses[bus] = watchers
         try:
             return await ListenHandler(bus)(ctx, params)
         finally:
-            self._buses.discard(bus)
+            self._buses.pop(bus, None)
             await watchers.close()
 
     async def _agent(self, ctx: Any) -> Agent:

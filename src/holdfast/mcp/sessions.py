@@ -12,7 +12,7 @@ from ..client.aio import AsyncSession, start_request
 from ..model import ids
 from ..model.errors import HoldfastError, invalid
 from ..model.times import rfc3339
-from . import texts, views
+from . import cells, texts, views
 from .call import Call
 
 Json = dict[str, Any]
@@ -41,10 +41,12 @@ async def status(call: Call, args: Json) -> Json:
 
 async def run(call: Call, args: Json) -> Json:
     command = args.get("command")
+    if command and args.get("kernel"):
+        raise invalid("a session runs a command or a kernel", "leave one out; exec gives the kernel its code")
     request = start_request(
         [_SHELL, "-c", command] if command else None, name=args.get("name"), cwd=args.get("cwd"),
         env=None, pipes=False, size=None, restart="never", idle_ttl=None, acts_as=None,
-        why=args.get("why"), pids_max=None, memory_max=None,
+        why=args.get("why"), pids_max=None, memory_max=None, kernel=args.get("kernel"),
     )  # fmt: skip
     made = await call.host.call("run", **request)
     return views.session(made, call.agent.id) | {"pid": made["pid"], "cwd": made["cwd"]}
@@ -98,7 +100,8 @@ async def _as_step(call: Call, session: AsyncSession, args: Json, seconds: float
         kept = plan["result"]
         if not isinstance(kept, dict) or "exec_id" not in kept:
             raise HoldfastError("conflict", f"step {key!r} is done, and was no command", "use another key")
-        return {**kept, "state": "exited", "prompt": None, "step": about, "kept": kept.get("output") or ""}
+        more = await _cell_kept(call, str(kept.get("session") or session.id), str(kept["exec_id"]))
+        return {**kept, **more, "state": "exited", "prompt": None, "step": about, "kept": kept.get("output") or ""}
     doing = call.work.exec_done(plan, words, timeout=seconds, why=why)
     try:
         result = await _in_time(call, plan["session"], plan["exec_id"], since, seconds, doing)
@@ -109,16 +112,26 @@ async def _as_step(call: Call, session: AsyncSession, args: Json, seconds: float
     return {**result, "step": about}
 
 
+async def _cell_kept(call: Call, session: str, exec_id: str) -> Json:
+    """What a kernel's cell put out back then, as far as its session still has it."""
+    try:
+        known = await call.host.call("exec_result", session=session, exec_id=exec_id)
+    except HoldfastError:
+        return {}
+    return {key: known[key] for key in cells.KEYS if key in known}
+
+
 async def _result(session: AsyncSession, result: Json, max_tokens: int | None) -> Json:
     """A command's state, exact code and output: its head and tail where it is long."""
     told: Json = {"session": session.name, "exec_id": result["exec_id"], "state": result["state"],
                   "exit_code": result["exit_code"]}  # fmt: skip
-    start, end = result["start"], result["end"]
+    start, end, room = result["start"], result["end"], texts.budget(max_tokens)
+    cell = cells.told(session.name, result, room // 2)
     if start is None:
         text, omitted = str(result.get("kept") or ""), list[dict[str, int]]()
     else:
-        text, omitted = await _output(session, result, texts.budget(max_tokens))
-    told |= {"output": text, "end": end, "duration_ms": result["duration_ms"], "cwd": result["cwd"]}
+        text, omitted = await _output(session, result, room // 2 if cell else room)
+    told |= {"output": text, "end": end, "duration_ms": result["duration_ms"], "cwd": result["cwd"], **cell}
     if omitted:
         told["omitted"] = omitted
     if result["prompt"]:
@@ -129,7 +142,7 @@ async def _result(session: AsyncSession, result: Json, max_tokens: int | None) -
         told["next"] = f"wait for=done={result['exec_id']}"
     elif result["state"] == "waiting_for_secret":
         told["next"] = "a person types it in the inbox; wait for=done=" + result["exec_id"]
-    return _marked(told, "output", "prompt", "cwd")
+    return _marked(told, "output", "prompt", "cwd", "outputs", "error")
 
 
 async def _output(session: AsyncSession, result: Json, most: int) -> tuple[str, list[dict[str, int]]]:

@@ -1,14 +1,15 @@
 """Word of changes: what a client subscribed to is watched as its operator, and by nobody once it is gone.
 
-A watcher waits for the host to say that output came; it never looks by the clock. Between two words about one
+A watcher waits for the host to say that something came; it never looks by the clock. Between two words about one
 resource there is a pause, because a client that hears of every byte reads every byte.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
+from urllib.parse import unquote
 
 from ..model.errors import HoldfastError
 from . import resources
@@ -17,17 +18,24 @@ from .agent import Agent
 Json = dict[str, Any]
 Tell = Callable[[str], Awaitable[None]]
 
+LIST = "list"  # in place of an address: which resources there are
 WATCHED_MAX = 64  # resources of one connection: each is a request that waits at the host
 _PAUSE_S = 1.0  # between two updates of one resource
 _ANYTHING = r"text=(?s)."
 
 
 async def watch(agent: Agent, uri: str, tell: Tell) -> None:
-    """Tell of every change of a session's screen or log, until it ends; then tell once more."""
+    """Tell of every change of a resource, until there will be no more."""
     meant = resources.session_of(uri)
-    if meant is None:
-        return  # others change through tools only, and those tell by themselves
-    session, at = meant[0], -1
+    if meant is not None:
+        await _watch_session(agent, meant[0], uri, tell)
+    elif uri == resources.TASKS or uri.startswith(resources.TASKS + "/"):
+        await _watch_tasks(agent, uri, tell)
+
+
+async def _watch_session(agent: Agent, session: str, uri: str, tell: Tell) -> None:
+    """Tell of every change of a session's screen or log, until it ends; then tell once more."""
+    at = -1
     while True:
         try:
             if at < 0:
@@ -44,6 +52,55 @@ async def watch(agent: Agent, uri: str, tell: Tell) -> None:
             await asyncio.sleep(_PAUSE_S)  # the next host goes on from the same offset: nothing is missed
 
 
+async def _watch_tasks(agent: Agent, uri: str, tell: Tell) -> None:
+    """Tell of tasks that anybody changed through this host. A server's own database tells nobody."""
+    if agent.host.work.shared:
+        return
+    named = unquote(uri[len(resources.TASKS) + 1 :])
+
+    async def stands() -> str:
+        return str((await agent.host.work.tasks.show(named))["changed_at"]) if named else ""
+
+    known = await mark(agent, "tasks")  # first: what happens while we look is told again, not missed
+    try:
+        before = await stands()
+    except HoldfastError:
+        return  # there is no such task
+
+    async def changed() -> None:
+        nonlocal before
+        now = await stands()
+        if not named or now != before:
+            await tell(uri)
+        before = now
+
+    await _follow(agent, "tasks", known, changed)
+
+
+async def mark(agent: Agent, of: str) -> str | None:
+    """How the sessions or tasks stand; None from a host that cannot say."""
+    try:
+        return str((await agent.host.call("listed", of=of))["mark"])
+    except HoldfastError:
+        return None
+
+
+async def watch_list(agent: Agent, known: str | None, tell: Callable[[], Awaitable[None]]) -> None:
+    """Tell whenever there are other sessions than `known` was about: also those that somebody else started."""
+    await _follow(agent, "sessions", known, tell)
+
+
+async def _follow(agent: Agent, of: str, known: str | None, tell: Callable[[], Awaitable[None]]) -> None:
+    while known is not None:
+        try:
+            known = str((await agent.listening.call("listed", of=of, after=known))["mark"])
+            await tell()
+        except HoldfastError as e:
+            if e.code not in ("host_gone", "not_found"):  # it died, or was sent to rest: the next one is listened to
+                return
+        await asyncio.sleep(_PAUSE_S)  # what comes meanwhile is in the next mark
+
+
 class Watchers:
     """The watchers of one connection, by address."""
 
@@ -51,14 +108,25 @@ class Watchers:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def add(self, agent: Agent, uri: str, tell: Tell) -> None:
-        if uri in self._tasks and not self._tasks[uri].done():
-            return
+        if not self.watches(uri):
+            self._begin(uri, watch(agent, uri, tell))
+
+    def add_list(self, agent: Agent, known: str | None, tell: Callable[[], Awaitable[None]]) -> None:
+        if known is not None and not self.watches(LIST):
+            self._begin(LIST, watch_list(agent, known, tell))
+
+    def _begin(self, uri: str, watching: Coroutine[Any, Any, None]) -> None:
         if len(self._tasks) >= WATCHED_MAX:
+            watching.close()
             raise HoldfastError("busy", f"{WATCHED_MAX} resources are watched already", "unsubscribe from some")
-        self._tasks[uri] = asyncio.get_running_loop().create_task(watch(agent, uri, tell))
+        self._tasks[uri] = asyncio.get_running_loop().create_task(watching)
 
     def has(self, uri: str) -> bool:
         return uri in self._tasks
+
+    def watches(self, uri: str) -> bool:
+        """Whether its changes are told of by a watcher that goes on."""
+        return uri in self._tasks and not self._tasks[uri].done()
 
     def remove(self, uri: str) -> None:
         task = self._tasks.pop(uri, None)

@@ -3,7 +3,8 @@
     [[approve]]
     pattern = 'git push|rm -rf'          # RE2, searched in the command; left out: every command
     session = "deploy*"                  # glob over session names; left out: all
-    verbs = ["exec", "run", "send"]      # left out: all three; send is everything typed
+    verbs = ["exec", "run", "send"]      # left out: these three; send is everything typed, and `contract` the edit of
+                                         # what a person laid down about the work (the glob is over PROJECT/TASK)
     kinds = ["agent", "service"]         # whose commands; left out: both
     timeout = "5m"                       # no answer in time is a no
 """
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 VERBS = ("exec", "run", "send")
+_ALSO = ("contract",)  # without a rule it is refused, not free: so a rule has to name it
 KINDS = ("agent", "service")
 _KEYS = frozenset({"pattern", "session", "verbs", "kinds", "timeout"})
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs")  # controls, bidi and joiners, odd spaces, unassigned
@@ -69,7 +71,7 @@ def _rule(number: int, table: object, compile_pattern: Callable[[str], Any]) -> 
     timeout_s = duration_s(timeout) if isinstance(timeout, str) else timeout
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s < 1e7:
         raise invalid(f"{where}: {str(timeout)[:40]!r} is not a length of time", 'timeout = "5m"')
-    verbs = _words(where, "verbs", table.get("verbs", list(VERBS)), VERBS)
+    verbs = _words(where, "verbs", table.get("verbs", list(VERBS)), VERBS + _ALSO)
     kinds = _words(where, "kinds", table.get("kinds", list(KINDS)), KINDS)
     return Rule(pattern, compile_pattern(pattern), session, verbs, kinds, float(timeout_s))
 

@@ -91,6 +91,12 @@ def counted(attempts: Sequence[Json], events: Sequence[Json], n: int) -> list[Js
     return [a for a in attempts if a["n"] < n and str(a["begun_at"]) >= fresh]
 
 
+def request_of(run: str, *parts: object) -> str:
+    """The id of the request that starts an attempt's session, or with `parts` one that belongs to it. A run has one
+    attempt, so whoever asks again finds what is there."""
+    return "-".join(("req_" + run, *map(str, parts)))
+
+
 def session_name(project: str, id: str, n: int) -> str:
     """What people see in `hold ls`; unique to the attempt, and within what a session's name may be."""
     from .limits import NAME_MAX

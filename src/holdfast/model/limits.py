@@ -141,7 +141,10 @@ ARTIFACT_BYTES_MAX = 1 << 30  # what a program can still hold and hash in one go
 RUN_LEASE_S = 30.0  # a dead worker is replaced after this; a garbage collection or a busy machine stays well below
 RUN_LEASE_BEATS = 3  # renewals per lease: two may be lost on the way
 RUN_LEASE_MAX_S = 7 * 86400.0  # longer is no lease but an abandoned run
-LEASE_HELD_BY_HAND_S = 3600.0  # a person or an agent between two commands; each command renews it
+# A person or an agent between two commands, while a step of theirs is open; each command renews it. As long as most
+# things take that are done by hand, and no longer than somebody else waits: whoever began may go on after it as well,
+# unless another came meanwhile.
+LEASE_HELD_BY_HAND_S = 300.0
 JOBS_MAX = 100  # jobs of one worker: they are named in each look for work
 WORKER_LOOK_S = 1.0  # an idle worker looks for a new run this often: one indexed query; leases are waited for exactly
 SETTLE_S = 86400.0  # a step in doubt is to be settled within a day unless said otherwise

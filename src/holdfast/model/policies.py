@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 BUILTIN = ("claude", "codex", "shell")  # backends that need no entry
-_KEYS = frozenset({"retry", "routing", "backends", "verification", "timeout_s", "lease_s"})
+_KEYS = frozenset({"retry", "routing", "backends", "verification", "timeout_s", "lease_s", "overlap"})
+OVERLAPS = ("wait", "allow")  # what becomes of a task whose files another attempt may be changing
 _COUNTS = {"attempts_max": ATTEMPTS_MAX, "stuck_after": STUCK_AFTER, "escalate_after": 1}
 _COUNT_MAX = 1000  # attempts at one task: more is a loop
 _TEXT_MAX = 4000  # characters of a classification's detail or focus: a person reads them
@@ -36,7 +37,7 @@ def default() -> Json:
     """What holds for a project without a policy: version 0."""
     return {
         "retry": {**_COUNTS, "delay_s": 0.0}, "routing": [], "backends": [], "verification": {"profiles": {}},
-        "timeout_s": TASK_TIMEOUT_S, "lease_s": RUN_LEASE_S,
+        "timeout_s": TASK_TIMEOUT_S, "lease_s": RUN_LEASE_S, "overlap": OVERLAPS[0],
     }  # fmt: skip
 
 
@@ -59,6 +60,9 @@ def check(given: object) -> Json:
         if given.get(name) is not None:
             faults += _time_faults(name, given[name])
             made[name] = given[name]
+    if given.get("overlap") is not None:
+        made["overlap"] = given["overlap"]
+        faults += [] if given["overlap"] in OVERLAPS else [f"overlap is one of {', '.join(OVERLAPS)}"]
     if not faults and made["lease_s"] > RUN_LEASE_MAX_S:
         faults.append(f"lease_s is at most {RUN_LEASE_MAX_S:g}")
     if faults:

@@ -51,9 +51,13 @@ class BriefsSuite:
             kept = (await work.claim_ls(task="demo/2"))[0]
             assert (kept["state"], kept["said"], kept["evidence"]["exit"]["code"]) == ("drifted", "gone", 3)
             assert kept["checked_at"]
-            await work.claim_rm(claim=loose["id"])
+            gone = await work.claim_rm(claim=loose["id"], request="req_gone")
+            assert await work.claim_rm(claim=loose["id"], request="req_gone") == gone  # its answer was lost
+            assert [c["id"] for c in await work.claim_ls()] == [first["id"], second["id"]]
             with refused("not_found"):
                 await work.claim_rm(claim=loose["id"])
+            await work.claim_checked(results=[{**result, "id": loose["id"]}])
+            assert len(await work.claim_ls()) == 2
 
     async def test_bad_claims_are_refused(self, store_url: str) -> None:
         async with working(store_url) as work:

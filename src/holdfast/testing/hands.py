@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+from datetime import datetime
 
 from ..model.limits import PIECE_BYTES, VALUE_BYTES_MAX
 from ..store.base import Query, Transaction
@@ -23,6 +24,11 @@ async def sound(work: Work) -> None:
             hashed.update(base64.b64decode(piece))
             n += 1
         assert hashed.hexdigest() == artifact["sha256"], artifact["name"]
+
+
+def _ran_out(run: str) -> Transaction[None]:
+    """As if the lease had lasted its time."""
+    yield Query("UPDATE attempt SET lease_until = {now} - 1 WHERE id = (SELECT attempt FROM run WHERE id = ?)", (run,))
 
 
 class HandsSuite:
@@ -51,6 +57,30 @@ class HandsSuite:
             assert (await work.step_begin(run=run, key="a"))["decision"] == "in_doubt"
             await work.step_settle(run=run, key="a", outcome="not_done", evidence="looked")
             assert (await work.step_begin(run=run, key="a"))["decision"] == "execute"
+
+    async def test_a_hand_goes_on_after_its_lease_unless_another_came_meanwhile(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            run = (await work.begin_run())["run"]
+            await work.step_begin(run=run, key="a")
+            await work.store.write(lambda: _ran_out(run))
+            assert (await work.step_begin(run=run, key="b"))["decision"] == "execute"
+            await work.step_end(run=run, key="a", result=1)  # it took its time, and nobody else needed the run
+            await work.store.write(lambda: _ran_out(run))
+            assert (await work.step_begin(run=run, key="c", by="op_other"))["decision"] == "execute"
+            assert [s["key"] for s in await work.step_ls(run=run, state="in_doubt")] == ["b"]
+            with refused("fenced"):
+                await work.step_end(run=run, key="b", result=2)
+            await work.step_end(run=run, key="c", by="op_other")
+            with refused("in_doubt"):
+                await work.step_end(run=run, key="b", result=2)
+
+    async def test_a_silent_hand_keeps_nobody_out_for_longer_than_a_few_minutes(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            run = (await work.begin_run())["run"]
+            await work.step_begin(run=run, key="a")
+            held = await work.run_status(run=run)
+            until, now = (datetime.fromisoformat(held[k]).timestamp() for k in ("lease_until", "observed_at"))
+            assert 0 < until - now <= 600
 
     async def test_a_worker_takes_over_from_a_hand_and_the_hand_is_fenced(self, store_url: str) -> None:
         async with working(store_url) as work:

@@ -75,6 +75,22 @@ class TaskLivesSuite:
             shown = await work.task_show(task="1")
             assert (shown["status"], shown["attempt_count"]) == ("done", 1)
 
+    async def test_a_person_takes_a_task_over_in_the_middle_of_anothers_step_which_is_then_in_doubt(
+        self, store_url: str
+    ) -> None:
+        async with project(store_url) as work:
+            await work.task_add(title="t", id="1")
+            run = (await work.task_start(task="1", by="anna"))["run"]
+            await work.step_begin(run=run, key="a", by="anna")
+            with refused("busy"):
+                await work.task_start(task="1", by="bert")
+            assert (await work.task_start(task="1", by="bert", take=True))["run"] == run
+            assert (await work.step_begin(run=run, key="b", by="bert"))["decision"] == "execute"
+            assert [s["key"] for s in await work.step_ls(run=run, state="in_doubt")] == ["a"]
+            with refused("fenced"):
+                await work.step_end(run=run, key="a", by="anna")
+            await work.step_end(run=run, key="b", by="bert")
+
     async def test_attempts_are_tried_again_until_they_are_used_up_and_then_it_is_blocked(self, store_url: str) -> None:
         async with project(store_url) as work:
             await work.policy_set(policy={"retry": {"attempts_max": 2}})

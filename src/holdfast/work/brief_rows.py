@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..model import tasks as words
 from ..model.limits import BRIEF_LISTED
 from ..model.times import rfc3339
 from ..store import queries
@@ -214,8 +215,26 @@ def of_project(name: str) -> Transaction[Json]:
     for task in facts["blocked"]:
         report = reports.get(task["id"], {})
         task["why"] = report.get("question") or report.get("why")
+    yield from _never_ready(facts, name)
     facts["focus"] = _focus(facts, name)
     return facts
+
+
+def _never_ready(facts: Json, name: str) -> Transaction[None]:
+    """What waits for a task that was cancelled is as stuck as what is blocked: a person says what becomes of it."""
+    waits: dict[str, list[str]] = {}
+    for id, need in (yield from task_rows.never_ready(name, 4 * BRIEF_LISTED)):
+        waits.setdefault(id, []).append(need)
+    known = {task["id"] for listed in ("active", "blocked") for task in facts[listed]}
+    for id in [id for id in waits if id not in known]:
+        facts["totals"]["blocked"] += 1
+        if len(facts["blocked"]) < BRIEF_LISTED:
+            task = yield from task_rows.task(words.key(name, id))
+            why = f"waits for cancelled {', '.join(words.key(name, need) for need in waits[id])}"
+            facts["blocked"].append({
+                "id": id, "title": task.title, "status": task.status, "run": task.run, "worker": None, "leased": False,
+                "lease_until": None, "in_doubt": 0, "why": why,
+            })  # fmt: skip
 
 
 def _listed(task: Json, doubts: set[str]) -> Json:

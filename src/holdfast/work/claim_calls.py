@@ -54,9 +54,9 @@ class ClaimCalls:
         of = None if run is None else await self._run(run)
         return await self.store.read(lambda: claim_rows.listing(whose, of))
 
-    async def claim_rm(self, *, claim: str, by: str | None = None) -> Json:
-        wanted = check_word("a claim", claim)
-        return await self.store.write(lambda: claim_rows.remove(wanted))
+    async def claim_rm(self, *, claim: str, by: str | None = None, request: str | None = None) -> Json:
+        wanted, asked = check_word("a claim", claim), request or ids.new("req_")
+        return await self.store.write(lambda: claim_rows.remove(wanted, asked))
 
     async def claim_checked(self, *, results: list[Json], by: str | None = None) -> Json:
         """How a look ended: `[{"id", "state", "said", "evidence"}]`."""

@@ -13,6 +13,8 @@ from . import claims, values
 
 Json = dict[str, Any]
 _COLUMNS = "id, task, run, kind, spec, seen, host, by_whom, at, state, evidence, checked_at, checked_by"
+_REMOVED = "removed"  # the state of one that was taken back: nobody's, and only known by the request that did it
+_REMEMBERED_US = 86_400_000_000  # a day: far longer than anybody asks again for an answer that was lost
 
 
 class New(NamedTuple):
@@ -28,7 +30,7 @@ class New(NamedTuple):
 
 
 def add(new: New) -> Transaction[Json]:
-    known = yield Query(f"SELECT {_COLUMNS} FROM claim WHERE request = ?", (new.request,))
+    known = yield Query(f"SELECT {_COLUMNS} FROM claim WHERE request = ? AND state <> ?", (new.request, _REMOVED))
     if known:
         return describe(known[0])
     if new.run is not None:
@@ -47,16 +49,29 @@ def add(new: New) -> Transaction[Json]:
 
 
 def one(claim: str) -> Transaction[Json]:
-    rows = yield Query(f"SELECT {_COLUMNS} FROM claim WHERE substr(id, 1, ?) = ? LIMIT 2", (len(claim), claim))
+    rows = yield Query(
+        f"SELECT {_COLUMNS} FROM claim WHERE substr(id, 1, ?) = ? AND state <> ? LIMIT 2", (len(claim), claim, _REMOVED)
+    )
     if len(rows) != 1:
         what = f"{claim[:40]!r} begins several claims" if rows else f"no claim {claim[:40]!r}"
         raise not_found(what, "hold claim ls")
     return describe(rows[0])
 
 
-def remove(claim: str) -> Transaction[Json]:
+def remove(claim: str, request: str) -> Transaction[Json]:
+    """Its row says for a day that it was taken back, by which request: asked again, because the answer was lost, that
+    is the answer."""
+    before = yield Query("SELECT id FROM claim WHERE request = ? AND state = ?", (request, _REMOVED))
+    if before:
+        return {"id": before[0][0], "removed": True}
     found = yield from one(claim)
-    yield Query("DELETE FROM claim WHERE id = ?", (found["id"],))
+    now = yield from queries.now()
+    yield Query("DELETE FROM claim WHERE state = ? AND checked_at < ?", (_REMOVED, now - _REMEMBERED_US))
+    yield Query(
+        "UPDATE claim SET task = NULL, run = NULL, spec = '{}', seen = '{}', evidence = '{}', state = ?, request = ?,"
+        " checked_at = ? WHERE id = ?",
+        (_REMOVED, request, now, found["id"]),
+    )
     return {"id": found["id"], "removed": True}
 
 
@@ -69,7 +84,7 @@ def listing(task: str | None, run: str | None, limit: int = CLAIMS_MAX) -> Trans
         whose = "SELECT a.task FROM run r JOIN attempt a ON a.id = r.attempt WHERE r.id = ?"
         where, args = f"run = ? OR task = ({whose})", (run, run)
     else:
-        where, args = "at >= ?", (0,)
+        where, args = "state <> ?", (_REMOVED,)
     rows = yield Query(f"SELECT {_COLUMNS} FROM claim WHERE {where} ORDER BY at, id LIMIT ?", (*args, limit))
     return [describe(row) for row in rows]
 
@@ -79,8 +94,8 @@ def checked(results: list[tuple[str, str, str]], by: str) -> Transaction[Json]:
     now = yield from queries.now()
     for claim, state, evidence in results:
         yield Query(
-            "UPDATE claim SET state = ?, evidence = ?, checked_at = ?, checked_by = ? WHERE id = ?",
-            (state, evidence, now, by, claim),
+            "UPDATE claim SET state = ?, evidence = ?, checked_at = ?, checked_by = ? WHERE id = ? AND state <> ?",
+            (state, evidence, now, by, claim, _REMOVED),
         )
     return {"checked": len(results), "at": rfc3339(now / 1e6)}
 

@@ -73,7 +73,8 @@ def writer(run: str, held: Held, epoch: int | None, by: str, request: str) -> Tr
         return epoch
     worker = HAND + by
     ttl = int(LEASE_HELD_BY_HAND_S * 1e6)
-    if alive(held) and held.worker == worker:
+    # Their lease, or one that ran out with nobody else there since (one that was given back or taken away is at 0).
+    if held.worker == worker and held.ended_at is None and held.lease_until > 0:
         yield Query("UPDATE attempt SET lease_until = ? WHERE id = ?", (held.now + ttl, held.attempt))
         return held.epoch
     if held.ended_at is not None:

@@ -134,15 +134,15 @@ class TaskCalls:
 
     async def task_next(
         self, *, worker: str, project: str | None = None, cwd: str | None = None, ttl_s: float = RUN_LEASE_S,
-        backends: list[str] | None = None, by: str | None = None, request: str | None = None,
+        backends: list[str] | None = None, apart: bool = False, by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         """A task that is ready, or that a dead worker left, leased; `run` is null when there is none, with when to
-        look again.
+        look again. `apart`: none that would share files with an attempt under way; `held_back` names those.
         """
         name, asked = await self._project(project, cwd), self._asked(by, request, None)
         known = None if backends is None else _names(backends)
         wanted = _wanted(asked, check_word("a worker", worker), ttl_s, None, None)
-        return await self.store.write(lambda: tasks.next_task(name, wanted, known, asked))
+        return await self.store.write(lambda: tasks.next_task(name, wanted, known, bool(apart), asked))
 
     async def task_check(
         self, *, task: str, run: str | None = None, epoch: int | None = None, project: str | None = None,

@@ -171,6 +171,17 @@ def depends_on(key: str) -> Transaction[list[tuple[str, str]]]:
     return [(str(i), str(s)) for i, s in rows]
 
 
+def never_ready(project: str, limit: int) -> Transaction[list[tuple[str, str]]]:
+    """(id, id of the task it waits for, which was cancelled): nobody will ever finish that, so this never begins."""
+    rows = yield Query(
+        "SELECT t.id, n.id FROM task n JOIN dependency d ON d.needs = n.key JOIN task t ON t.key = d.task"
+        " WHERE n.project = ? AND n.status = 'cancelled' AND t.status NOT IN ('done', 'cancelled')"
+        " ORDER BY t.n, n.n LIMIT ?",
+        (project, limit),
+    )
+    return [(str(id), str(need)) for id, need in rows]
+
+
 def release_dependents(key: str) -> Transaction[None]:
     """Those that need this task, which is done, wait for one less."""
     needing = "(SELECT task FROM dependency WHERE needs = ?)"
@@ -217,8 +228,9 @@ def in_the_way(task: Task, project: Project) -> Transaction[None]:
         left = [f"{id} ({status})" for id, status in needs if status != "done"]
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
         raise HoldfastError(
-            "conflict", f"task {task.id} waits for {', '.join(left[:5])}{more}", "finish these first, or hold task edit"
-        )
+            "conflict", f"task {task.id} waits for {', '.join(left[:5])}{more}",
+            "finish these first, or hold task edit; a cancelled one comes back with hold task retry",
+        )  # fmt: skip
     if task.phase != project.active_phase and task.status != "active":
         raise HoldfastError(
             "conflict", f"task {task.id} is of phase {task.phase}, and {project.active_phase} is the active one",

@@ -8,10 +8,10 @@ from typing import Any
 from ..model import contracts, policies
 from ..model import tasks as words
 from ..model.errors import not_found
-from ..model.limits import ATTEMPTS_SHOWN_MAX
+from ..model.limits import ATTEMPTS_SHOWN_MAX, TASKS_LISTED_MAX
 from ..model.times import rfc3339_us
 from ..store.base import Query, Transaction
-from . import task_rows, values
+from . import task_apart, task_rows, values
 from .task_rows import Project, Task
 
 Json = dict[str, Any]
@@ -98,7 +98,11 @@ def listing(
         f" ON a.id = t.attempt AND t.status = 'active' WHERE {where} ORDER BY t.n LIMIT ?",
         (project.active_phase or "", project.now, project.active_phase or "", *args, limit),
     )
-    return [_line(project, *row) for row in rows]
+    never: dict[str, list[str]] = {}
+    if any(row[6] for row in rows):
+        for id, need in (yield from task_rows.never_ready(name, TASKS_LISTED_MAX)):
+            never.setdefault(id, []).append(need)
+    return [_line(project, *row) | {"waits_for_cancelled": never.get(row[0], [])} for row in rows]
 
 
 def _line(
@@ -144,6 +148,9 @@ def show(key: str) -> Transaction[Json]:
     report = values.decode(task.report) or {}
     return {
         **line, "depends_on": [id for id, _ in needs], "waits_for": [id for id, s in needs if s != "done"],
+        "waits_for_cancelled": [id for id, s in needs if s == "cancelled"],
+        "held_back": (yield from task_apart.in_the_way(task, (yield from task_apart.under_way(project)))) if ready
+        else None,
         "needed_by": [id for (id,) in needed_by], "contract": contract, "contract_version": task.contract,
         "contract_versions": [
             {"version": v, "at": _time(at), "by": by, "why": why} for v, at, by, why in versions

@@ -16,7 +16,7 @@ from ..model.times import rfc3339
 from ..model.work import Fenced
 from ..store import queries
 from ..store.base import Held, Query, Transaction
-from . import leases, runs, steps, task_rows, values
+from . import leases, runs, steps, task_apart, task_rows, values
 from .task_checks import accept, judged
 from .task_rows import Asked, Project, Task
 
@@ -62,6 +62,9 @@ def start(key: str, wanted: runs.Wanted, backend: str | None, take: bool, asked:
         return (yield from runs.begin(wanted._replace(task=key)))  # `begin_run` of what is done: the run that did it
     status = words.after("start", at.task.status, at.task.id)
     if at.task.status == "active":
+        if take and at.held is not None and steps.alive(at.held) and steps.by_hand(at.held.worker):
+            yield from fence(at.held)  # what its holder left open is in doubt as soon as somebody writes
+            at = yield from turn(key, asked)
         not_taken(at, wanted.worker, take, asked)
     elif not at.open:
         yield from task_rows.in_the_way(at.task, at.project)
@@ -140,9 +143,12 @@ def not_taken(at: Turn, worker: str | None, take: bool, asked: Asked) -> None:
 
 
 def next_task(
-    project: str, wanted: runs.Wanted, backends: list[str] | None, asked: Asked
+    project: str, wanted: runs.Wanted, backends: list[str] | None, apart: bool, asked: Asked
 ) -> Transaction[Json]:
-    """A task that a dead worker left, else the first that is ready, leased to this worker; else when to look again."""
+    """A task that a dead worker left, else the first that is ready, leased to this worker; else when to look again.
+
+    `apart`: none whose scope overlaps that of an attempt under way, unless the policy allows it.
+    """
     at = yield from task_rows.locked(project)
     before = yield Query("SELECT task FROM task_event WHERE request = ?", (asked.request,))
     if before:
@@ -158,15 +164,21 @@ def next_task(
         " AND retry_at <= ? ORDER BY n LIMIT ?",
         (project, at.active_phase or "", at.now, _TRIED_MAX),
     )
+    busy = (yield from task_apart.under_way(at)) if apart else []
+    held_back: list[Json] = []
     for (key,) in [*left, *ready]:
         now = yield from turn(key, asked)
         if backends is not None and not (yield from _can_do(now, backends)):
             continue
         if now.held is not None and steps.alive(now.held):
             continue  # renewed in this moment
+        beside = yield from task_apart.in_the_way(now.task, busy)
+        if beside is not None:
+            held_back.append(beside)
+            continue
         status = words.after("start", now.task.status, now.task.id)
         return (yield from begin(now, wanted, None, status, asked))
-    return (yield from _nothing(at))
+    return (yield from _nothing(at)) | {"held_back": held_back}
 
 
 def _can_do(at: Turn, backends: list[str]) -> Transaction[bool]:
@@ -193,7 +205,9 @@ def _nothing(at: Project) -> Transaction[Json]:
     )
     times = [int(t) for t in (leased[0][0], due[0][0]) if t]
     by = {str(status): int(n) for status, n in counts}
+    never = yield from task_rows.never_ready(at.name, _TRIED_MAX)
     return {
+        "never_ready": [{"task_id": id, "waits_for": need} for id, need in never],
         "run": None, "task": None, "active_phase": at.active_phase, "counts": by,
         "unfinished": sum(n for status, n in by.items() if status not in words.FINISHED),
         "next_in_s": (min(times) - at.now) / 1e6 if times else None,

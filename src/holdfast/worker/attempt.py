@@ -24,7 +24,7 @@ from . import templates
 from .brief import brief, worth_telling
 from .evidence import BEFORE, BRIEF, keep_changes, late_changes
 from .folder import Folder
-from .session import Held, find, patiently, seconds
+from .session import Held, end_all, find, patiently, seconds
 from .telling import Telling
 from .verifying import verify
 
@@ -165,15 +165,15 @@ class Attempt:
                 env=env, pipes=not plan["terminal"], size=None, restart="never", idle_ttl=None,
                 acts_as=self.context.acts_as, why=f"attempt {self.made['n']} at task {self.task}", pids_max=None,
                 memory_max=None, written_by=plan.get("written_by") or (),
-            ) | {"request": f"req_{self.run.id}", "brief": True}  # fmt: skip
-            self.folder.remember(called)
+            ) | {"request": attempts.request_of(self.run.id), "brief": True}  # fmt: skip
             try:
                 made = await patiently(partial(self.host.call, "run", **request))
                 return {"session": made["id"], "name": made["name"]}
             except HoldfastError as e:
                 if e.code not in _REFUSED and not (e.code == "conflict" and called == name):
                     raise
-                there = await find(self.host, [called]) if e.code in _REFUSED and self.run.resumed else None
+                resumed = e.code in _REFUSED and self.run.resumed
+                there = await find(self.host, attempts.request_of(self.run.id)) if resumed else None
                 if there is not None:  # begun by a runner of another operator
                     return {"session": there.id, "name": there.name}
                 if e.code in _REFUSED:
@@ -335,10 +335,9 @@ class Attempt:
     async def _abandon(self) -> str:
         """The task was cancelled: nothing of it goes on, and what it did is kept."""
         await self.run.close()
-        if self.session is None:
-            self.session = await find(self.host, self.folder.sessions())  # cancelled while it was being started
-        if self.session is not None:
-            await self._end_session("its task was cancelled")
+        # All of them, also one that was being started in that moment, and its verification's.
+        await end_all(self.host, attempts.request_of(self.run.id), "its task was cancelled")
+        await self._end_session("its task was cancelled")
         await late_changes(self.host, self.run.id, self.made["contract"]["artifacts"])
         self._over("cancelled")
         self._tell("cancelled")

@@ -10,9 +10,10 @@ from typing import Any
 from ..client import changes
 from ..client.aio import AsyncHost
 from ..client.judging import shortened
+from ..model.attempts import request_of
 from ..model.errors import HoldfastError
 from .folder import Folder, left_behind
-from .session import find, patiently
+from .session import end_all, patiently
 
 Json = dict[str, Any]
 BEFORE, LIST, PATCH, BRIEF = "changes/before", "changes/list.json", "changes/patch", "brief.md"
@@ -59,9 +60,7 @@ async def sweep(host: AsyncHost) -> None:
             continue  # another store's
         if state == "active":
             continue
-        session = await find(host, folder.sessions())
-        if session is not None:
-            await session.end("its attempt has ended")
+        await end_all(host, request_of(run), "its attempt has ended")
         contract = folder.read_contract()
         await late_changes(host, run, contract.get("artifacts") or [])
         folder.remove()

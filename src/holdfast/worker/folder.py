@@ -7,8 +7,6 @@ import os
 import shutil
 from typing import Any
 
-_NAMES = "sessions"  # the names under which its session may run, one a line: written before any is started
-
 
 class Folder:
     """The files of one attempt."""
@@ -30,20 +28,6 @@ class Folder:
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
-
-    def remember(self, session: str) -> None:
-        """A session of this name is about to be started: whoever finds the folder can find it."""
-        with open(os.path.join(self.path, _NAMES), "a", encoding="utf-8") as file:
-            file.write(session + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def sessions(self) -> list[str]:
-        try:
-            with open(os.path.join(self.path, _NAMES), encoding="utf-8") as file:
-                return list(dict.fromkeys(file.read().split()))
-        except OSError:
-            return []
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)

@@ -48,9 +48,11 @@ class Runner:
         self._sessions: dict[str, str] = {}
         self._changed = asyncio.Event()  # a slot has finished something: what waited for it may be ready now
         self._counts: Json = {}
+        self._never: list[Json] = []  # tasks that wait for one that was cancelled
+        self._held_back: set[tuple[str, str]] = set()  # told of: a task, and the one that it waits for
 
     async def run(self) -> int:
-        """The process's exit status: 1 where `once` left tasks that wait for a person."""
+        """The process's exit status: 1 where `once` left tasks that wait for a person, or for what never comes."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
@@ -65,11 +67,15 @@ class Runner:
             await self._slots(shared)
         if self._once and not self._leaving.is_set():
             told = ", ".join(f"{n} {status}" for status, n in self._counts.items()) or "no tasks"
+            for one in self._never:
+                self._tell("never_ready", task=f"{self._project}/{one['task_id']}",
+                           waits_for=f"{self._project}/{one['waits_for']}")  # fmt: skip
             self._tell("idle", counts=told)
         self._tell("stopped", runner=self.name)
         if self._signal == signal.SIGINT:
             return 130
-        return 1 if self._once and (self._counts.get("blocked") or self._counts.get("failed")) else 0
+        left = self._counts.get("blocked") or self._counts.get("failed") or self._never
+        return 1 if self._once and left else 0
 
     def _stop(self, number: int) -> None:
         """Leave at the next step. Asked twice, at once: the leases run out by themselves."""
@@ -96,18 +102,28 @@ class Runner:
         while not self._leaving.is_set():
             self._changed.clear()
             made = await shared.host.work.call(
-                "task_next", worker=worker, project=self._project, ttl_s=self._lease
+                "task_next", worker=worker, project=self._project, ttl_s=self._lease, apart=True
             )
             if made["run"] is not None:
                 await self._occupied(shared, made)
                 continue
-            self._counts = made["counts"]
+            self._counts, self._never = made["counts"], made["never_ready"]
+            self._tell_held_back(made["held_back"])
             if self._once and made["next_in_s"] is None and not self._busy:
                 self._changed.set()  # for the slots that look no more
                 return
             left = WORKER_LOOK_S if made["next_in_s"] is None else made["next_in_s"]
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), max(_LEAST_PAUSE_S, min(WORKER_LOOK_S, left)))
+
+    def _tell_held_back(self, found: list[Json]) -> None:
+        """Each pair once: who looks again meanwhile has nothing new to say."""
+        now = {(one["task_id"], one["beside"]) for one in found}
+        for one in found:
+            if (one["task_id"], one["beside"]) not in self._held_back:
+                names = {k: f"{self._project}/{one[v]}" for k, v in (("task", "task_id"), ("beside", "beside"))}
+                self._tell("held_back", **names, scope=one["scope"], overlaps=one["overlaps"])
+        self._held_back = now
 
     async def _occupied(self, shared: Context, made: Json) -> None:
         """The inbox is followed while an attempt runs: with nobody at work, nobody looks for prompts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -86,14 +86,26 @@ class Held:
         return plain_text(await patiently(read))
 
 
-async def find(host: AsyncHost, names: Sequence[str]) -> Held | None:
-    """The live session of one of these names."""
-    if not names:
-        return None
-    for one in await patiently(partial(host.call, "ls", all=False)):
-        if one["name"] in names:
+async def started(host: AsyncHost, request: str) -> list[Json]:
+    """The sessions that this request started, or one derived from it: by what asked for them, never by a name, which
+    may be somebody else's by now."""
+    found: list[Json] = await patiently(partial(host.call, "started", started=request))
+    return found
+
+
+async def find(host: AsyncHost, request: str) -> Held | None:
+    """The session that exactly this request started."""
+    for one in await started(host, request):
+        if one["request"] == request:
             return Held(host, one["id"], one["name"])
     return None
+
+
+async def end_all(host: AsyncHost, request: str, why: str) -> None:
+    """End whatever still lives of what this request, or one derived from it, started."""
+    for one in await started(host, request):
+        if one["live"]:
+            await Held(host, one["id"], one["name"]).end(why)
 
 
 def seconds(rfc3339: str) -> float:

@@ -27,6 +27,10 @@ _WORDS = {
     "dropped": "{task}: somebody else goes on with it: {message}",
     "error": "{task}: {message}",
     "stopped": "{runner} has stopped",
+    "held_back": "{task}: held back: its scope {scope} overlaps {overlaps} of {beside}, which is under way"
+    " (hold policy set --set 'overlap=\"allow\"' lets them run side by side)",
+    "never_ready": "{task}: waits for cancelled {waits_for} and can never begin"
+    " (hold task retry {waits_for}, or hold task edit {task} --no-after)",
     "idle": "nothing is left to do: {counts}",
 }
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.client import io_async
+from holdfast.client.aio import AsyncHost
 from holdfast.mcp import resources, watching
+from holdfast.mcp.agent import Agent
 from holdfast.model.errors import HoldfastError
 
 
@@ -39,3 +44,24 @@ async def test_a_watcher_outlives_any_number_of_hosts_and_goes_on_where_it_was(m
     await watching.watch(agent, uri, tell)
     assert told == [uri]
     assert {begin for op, begin in host.asked if op == "wait"} == {100}, "what came meanwhile is not missed"
+
+
+async def test_who_listens_never_wakes_a_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(watching, "_PAUSE_S", 0.0)
+    host = AsyncHost(str(tmp_path / "home"))
+    agent = Agent(host, {"id": "op_1", "name": "bot"})
+    tries = 0
+
+    async def tell() -> None:
+        raise AssertionError("there is nobody to tell of anything")
+
+    def gone(*args: object) -> None:
+        nonlocal tries
+        tries += 1
+
+    monkeypatch.setattr(io_async, "start_host", gone)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await watching.watch_list(agent, "a mark", tell)
+    assert tries == 0
+    agent.close()

@@ -81,7 +81,13 @@ async def idle(session: Session, observe: Observe, deadline: float | None) -> Js
     """Until the kernel waits for its next cell; what a shell's prompt is to a command. A free one is always found."""
     began, delay = time.monotonic(), SAMPLE_FIRST_S
     while session.link is not None and session.exit is None:
-        sample, activity = await observe(session, True)
+        try:
+            sample, activity = await observe(session, True)
+        except HoldfastError:
+            await asyncio.sleep(0)  # the line to its keeper broke while we asked: the next turn knows that
+            if session.link is not None:
+                raise
+            break
         if activity.kind == "at_prompt":
             return {"shell": "kernel", "pid": sample["pid"], "seen": None, "typed": 0, "touched": False}
         now = time.monotonic()

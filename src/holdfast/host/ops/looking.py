@@ -7,8 +7,8 @@ import contextlib
 from typing import Any
 
 from ...model.errors import invalid
-from .. import checks
-from ..changes import news
+from .. import checks, news
+from .. import changes as moved
 from ..last_line import last_line
 from ..observe import net, proc
 from ..recording import recording
@@ -66,7 +66,7 @@ class Looking(Base):
             async with asyncio.timeout(number(request.get("timeout"), "a timeout")):
                 mark = str(after)
                 while found == set():  # what the caller may not see is no news to it
-                    found = await news(changes, mark, known)
+                    found = await moved.news(changes, mark, known)
                     mark = changes.mark
                     if found is not None:
                         found = {i for i in found if i in ends or self._shows(i, caller)}
@@ -75,6 +75,37 @@ class Looking(Base):
     def _shows(self, session_id: str, caller: Caller) -> bool:
         session = self.registry.sessions.get(session_id)
         return session is not None and caller.may("view", session)
+
+    async def op_started(self, request: Json, caller: Caller) -> list[Json]:
+        """The sessions that a request started, or one derived from it (`REQUEST-…`): by what asked for them, which
+        never changes hands as a name does."""
+        wanted = str(request.get("started") or "")
+        found = [
+            s for s in self.registry.sessions.values()
+            if wanted and f"{s.manifest.get('request')}-".startswith(f"{wanted}-") and caller.may("view", s)
+        ]
+        return [
+            {
+                "id": s.id, "name": s.name, "live": s.live, "request": s.manifest["request"],
+                "started_by": self.operators.by_id[by].actor if (by := s.manifest["started_by"]) in self.operators.by_id
+                else {"operator": by, "name": by, "kind": None},
+                "command": s.manifest["command"], "cwd": s.manifest["cwd"],
+            }
+            for s in found
+        ]  # fmt: skip
+
+    async def op_listed(self, request: Json, caller: Caller) -> Json:
+        """Wait until there are other sessions (or tasks) than at `after`, the mark of an earlier answer; without one
+        the mark as it is now."""
+        of, after, told = str(request.get("of") or "sessions"), request.get("after"), self.daemon.news
+        if of not in ("sessions", "tasks"):
+            raise invalid("what may change is sessions or tasks", f"not {of[:40]!r}")
+        while True:
+            waiter = told.waiter()
+            now = told.tasks() if of == "tasks" else news.sessions(self.registry.sessions.values(), caller)
+            if now != after:
+                return {"mark": now}
+            await waiter.wait()
 
     async def op_status(self, request: Json, caller: Caller) -> Json:
         if request.get("session"):

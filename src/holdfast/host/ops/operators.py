@@ -96,6 +96,7 @@ class OperatorOps(Base):
         facts: Json = {"grant": grant.as_dict(), "signature": signature, "whom": whom}
         # Whoever leaves meanwhile does not leave half a change behind.
         await asyncio.shield(self.operators.give(grant, signature, self._noting("grant", caller, request, facts)))
+        self.daemon.news.stir()  # who may see more, sees another list
 
     def _noting(self, kind: str, caller: Caller, request: Json, facts: Json) -> Commit:
         """A change of who may do what is in the ledger and in the journal, or in neither."""

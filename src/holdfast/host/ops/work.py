@@ -10,14 +10,16 @@ from typing import Any
 
 from ...model.errors import HoldfastError, invalid
 from ...model.grants import Scope
-from .. import evidence
+from .. import evidence, rewriting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...work.near import NearWork
     from ...work.service import Work
     from ..daemon import Daemon
+    from ..desk import Desk
     from ..identity import Caller
+    from ..operators import Operators
     from ..registry import Registry
     from ..server import Peer
 
@@ -25,6 +27,11 @@ Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 _STORES_MAX = 16  # files open at once: each has two threads and two connections
 _REPORTING = frozenset({"task_verified", "task_done"})  # calls that say how a verification ended
+_TASKS_CHANGE = frozenset({
+    "project_init", "project_edit", "task_add", "task_contract", "task_start", "task_next", "task_verified",
+    "task_done", "task_fail", "task_block", "task_unblock", "task_pause", "task_retry", "task_cancel", "begin_run",
+    "run_end",
+})  # fmt: skip
 _CLOSE_S = 5.0  # a disk that hangs does not keep the daemon from leaving: what was acknowledged is on it
 
 
@@ -33,6 +40,8 @@ class WorkOps:
 
     daemon: Daemon
     registry: Registry
+    desk: Desk
+    operators: Operators
 
     def _ruled(self, caller: Caller) -> list[Json]:
         raise NotImplementedError
@@ -52,8 +61,18 @@ class WorkOps:
             named = {k: args[k] for k in ("task", "project", "cwd") if k in args}
             shown = await work.call("task_show", **named)
             await asyncio.to_thread(evidence.check, self.registry, args["results"], shown)
+        actors = self._ruled(caller)
+        if request.get("call") in rewriting.CALLS and actors[0]["kind"] != "human":
+            await rewriting.check(work, request["call"], args, actors, self.desk.gate, self._is_persons)
         # Who acts is what the host knows, not what the caller says.
-        return await work.call(str(request.get("call")), **{**args, "by": caller.name})
+        answer = await work.call(str(request.get("call")), **{**args, "by": caller.name})
+        if str(request.get("call")) in _TASKS_CHANGE:
+            self.daemon.news.worked()
+        return answer
+
+    def _is_persons(self, name: str) -> bool:
+        """Whether what is signed with this name is a person's: whoever is not known here as another may be one."""
+        return not any(o.name == name and o.kind != "human" for o in self.operators.by_id.values())
 
     # -- on a lane (host/lanes.py) -----------------------------------------------------------------------------------
 

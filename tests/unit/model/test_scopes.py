@@ -1,0 +1,52 @@
+"""Scopes that share a file are always told so; those that cannot are left side by side."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from holdfast.model.scopes import overlap
+from holdfast.work.changes import Scope
+
+_NAMES = st.text(alphabet="ab*?[]!.", min_size=1, max_size=4) | st.sampled_from(["**", "a", "b", ".", "*", "a**b"])
+_GLOBS = st.lists(_NAMES, min_size=1, max_size=4).map("/".join)
+_PATHS = st.lists(st.text(alphabet="ab.", min_size=1, max_size=3), min_size=1, max_size=4).map("/".join)
+
+
+@given(st.lists(_GLOBS, max_size=3), st.lists(_GLOBS, max_size=3), _PATHS)
+@example(["src/**"], ["src/login"], "src/login/a")
+@example(["[a/b]"], ["a"], "a")
+@example(["[]/a]"], ["a"], "a")
+def test_scopes_that_share_a_path_overlap_whichever_way_they_are_asked(a: list[str], b: list[str], path: str) -> None:
+    assert (overlap(a, b) is None) == (overlap(b, a) is None)
+    if path in Scope(a) and path in Scope(b):
+        assert overlap(a, b) is not None
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "shared"),
+    [
+        (["src/login/**"], ["src/search/**"], False),
+        (["src/login/**"], ["src/**"], True),
+        (["src"], ["src/login/a.py"], True),
+        (["src"], ["srcs"], False),
+        (["*.md"], ["*.py"], False),
+        (["docs/*.md"], ["docs/a*"], True),
+        (["docs/*.md"], ["docs/a?.txt"], False),
+        (["**/test_*.py"], ["src/login/**"], True),
+        (["a/*/c"], ["a/b/d"], False),
+        ([], ["a"], True),
+        (["**"], ["a"], True),
+        (["a", "b"], ["c", "./b/"], True),
+    ],
+)
+def test_what_is_plain_is_told_plainly(a: list[str], b: list[str], shared: bool) -> None:
+    assert (overlap(a, b) is not None) is shared
+
+
+def test_hostile_globs_are_decided_at_once() -> None:
+    deep = "/".join(["**", "a*a*a*a*?"] * 60)
+    assert overlap([deep], ["/".join(["a" * 200] * 120)]) is not None
+    assert overlap(["a/" * 2000], ["a/" * 2000 + "b"]) is not None
+    assert overlap(["*a" * 500], ["b*" * 500 + "c"]) is None
