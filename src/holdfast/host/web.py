@@ -65,14 +65,15 @@ class Web:
         if before is not None and same and port in (0, before["port"]) and self._pid is not None:
             return
         await self.stop()
+        self._setting = {"host": host, "port": port, "public": public}
         try:
-            pid, chosen = await self._start(host, port, public)
+            pid, chosen = await self._start(host, port)
         except HoldfastError:
             self._setting = before
             if before is not None:
                 self._keep()
             raise
-        self._setting, self._pid = {"host": host, "port": chosen, "public": public}, pid
+        self._setting, self._pid = {**self._setting, "port": chosen}, pid
         write_json(self._home.web_file, self._setting)
         self._keep()
 
@@ -92,7 +93,7 @@ class Web:
         while True:
             try:
                 self._pid = self._pid or await self._living() or (
-                    await self._start(self._setting["host"], self._setting["port"], self._setting.get("public"))
+                    await self._start(self._setting["host"], self._setting["port"])
                 )[0]  # fmt: skip
             except HoldfastError as e:
                 log.error("the web process does not start: %s", e.message)
@@ -123,8 +124,9 @@ class Web:
         known = held is not None and {"pid", "started", "host", "port", "version"} <= held.keys()
         return held if held is not None and known and kernel.start_time(held["pid"]) == held["started"] else None
 
-    async def _start(self, host: str, port: int, public: str | None) -> tuple[int, int]:
+    async def _start(self, host: str, port: int) -> tuple[int, int]:
         """Start it, and wait until it serves: its pid and its port."""
+        public = (self._setting or {}).get("public")
         ready, theirs = os.pipe()
         words = os.open(self._home.web_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
