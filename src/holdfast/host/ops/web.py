@@ -84,7 +84,8 @@ class WebOps(Base):
         if caller.kind != "human":
             raise refused("a browser is a person's", "an agent comes with a token: hold mcp token AGENT")
         if caller.bound_by:
-            raise refused("others had hands on this session, and may less than a browser would", "use a terminal of your own")
+            why = "others had hands on this session, and may less than a browser would"
+            raise refused(why, "use a terminal of your own")
         owner = caller.operator == self.operators.first and caller.may("enrol", None)
         if not owner and (who.id != caller.operator or who.id == self.operators.first):
             raise refused(f"{caller.name} lets in browsers of their own", "ask the owner of this home")
