@@ -65,6 +65,8 @@ def test_from_an_inbox_card_to_a_session_and_back_without_a_mouse(hold: HomeForT
     expect(desk.get_by_role("dialog", name="Hand the controls back")).to_be_visible()
     desk.keyboard.press("Escape")
     expect(desk.get_by_role("button", name="Hand back…")).to_be_focused()  # where it was before the question
+    _tab_to(desk, desk.get_by_role("button", name="Skip the terminal"))  # which keeps Tab for its program
+    desk.keyboard.press("Enter")
     _tab_to(desk, desk.get_by_role("tab", name="Processes"))
     desk.keyboard.press("ArrowLeft")
     expect(desk.get_by_role("tab", name="Files")).to_be_focused()

@@ -69,7 +69,7 @@ def test_what_happened_while_one_was_away_is_told_and_leads_into_the_replay(hold
     left = desk.evaluate("new Date().toISOString()")
     desk.evaluate("([key, at]) => localStorage.setItem(key, at)", [f"seen:{session.id}", left])
     session.exec("echo meanwhile", timeout=60)
-    desk.clock.set_fixed_time((time.time() + 7200) * 1000)  # and comes back after two hours
+    desk.clock.set_fixed_time(time.time() + 7230)  # and comes back after two hours
     _open(desk, url, session.id)
     away = desk.get_by_label("While you were away")
     expect(away).to_contain_text("ran 1 command")

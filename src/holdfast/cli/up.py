@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="*", help="sessions of holdfast.toml (default: all)")
     parser.add_argument("--web", metavar="[HOST:]PORT", help="serve the console there, MCP at /mcp; off ends it")
-    parser.add_argument("--web-url", metavar="URL", help="with --web: another address that leads there, and is answered to")
+    parser.add_argument("--web-url", metavar="URL", help="with --web: another address that leads there")
     arguments.json_flag(parser)
     arguments.why(parser)
 

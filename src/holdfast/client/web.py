@@ -79,7 +79,8 @@ def check_key(home: Home, who: Json) -> None:
     from ..system import keys
 
     if not keys.kept(home.keys, str(who["id"])):
-        raise HoldfastError("failed", f"{who['name']} has their key elsewhere", "browsers are for those enrolled here without --key")
+        hint = "a browser is for those enrolled here, without --key"
+        raise HoldfastError("failed", f"{who['name']} has their key elsewhere", hint)
 
 
 def login_link(host: Host, url: str, why: str | None = None, operator: str | None = None) -> Json:

@@ -1,4 +1,4 @@
-"""Entry of the web process: `python …/console/__main__.py HOME HOST PORT READY_FD [URL]`; the host's daemon starts it."""
+"""Entry of the web process: `python …/console/__main__.py HOME HOST PORT READY_FD [URL]`; the daemon starts it."""
 
 import os
 import sys

@@ -43,7 +43,8 @@ async def served(call: Call[Nothing, Nothing]) -> Any:
 
 
 TABLE: list[Route] = [
-    *login.ROUTES, *sessions.ROUTES, *touched.ROUTES, *recordings.ROUTES, *inbox.ROUTES, *away.ROUTES, *work.ROUTES, *people.ROUTES,
+    *login.ROUTES, *sessions.ROUTES, *touched.ROUTES, *recordings.ROUTES, *inbox.ROUTES, *away.ROUTES, *work.ROUTES,
+    *people.ROUTES,
     Route("GET", "/api/openapi.json", "This document.", dict[str, Any], served),
 ]  # fmt: skip
 

@@ -40,7 +40,7 @@ class Logins:
         rows = "SELECT hash, kind, until, operator FROM logins WHERE ended_at IS NULL AND until > ?"
         now, owner = time.time(), self._operators.first
         found: list[Any] = await self._ledger.write(lambda db: db.execute(rows, (now,)).fetchall())
-        self._known = {str(hash): _Known(str(kind), float(until), str(who or owner)) for hash, kind, until, who in found}
+        self._known = {str(h): _Known(str(kind), float(until), str(who or owner)) for h, kind, until, who in found}
 
     async def add(self, hash: str, who: Operator, commit: Commit) -> float:
         """A link that lets one browser of one person in; when it ends."""

@@ -113,8 +113,9 @@ def _revoke(e: Json) -> str:
 
 def _for(e: Json) -> str:
     """Whose browser it is, where it is not one of who acts."""
-    whom = e.get("whom") or {}
-    return f" for {_actor(whom)}" if isinstance(whom, dict) and whom.get("operator") not in (None, e.get("operator")) else ""
+    whom = e.get("whom")
+    other = isinstance(whom, dict) and whom.get("operator") not in (None, e.get("operator"))
+    return f" for {_actor(whom)}" if other else ""
 
 
 def _refuse(e: Json) -> str:
