@@ -90,9 +90,9 @@ def test_a_grant_is_given_and_ended_and_the_rest_stays(hold: HomeForTests, url: 
     dialog.get_by_role("button", name="Grant", exact=True).click()
     expect(dialog).to_have_count(0)
     expect(row).to_contain_text("view on deploy-*, until")
-    row.get_by_role("button", name="Revoke this grant of bot: view").click()
+    row.get_by_role("button", name="End this grant of bot: view").click()
     desk.get_by_role("dialog").get_by_role("button", name="End the grant").click()
-    expect(row.get_by_role("button", name="Revoke this grant of bot: view")).to_have_count(0)
+    expect(row.get_by_role("button", name="End this grant of bot: view")).to_have_count(0)
     bot = next(o for o in hold.host.operators() if o["name"] == "bot")
     assert [(g["sessions"], g["state"]) for g in bot["grants"] if g["state"] == "in force"] == [(["build"], "in force")]
     assert [e["grant_id"] is not None for e in journal(hold, "revoke")] == [True]

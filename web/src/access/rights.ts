@@ -3,7 +3,7 @@
 export type Kind = "human" | "agent" | "service";
 
 export const MEANINGS: Record<string, string> = {
-  view: "see it", start: "start sessions", request_control: "ask for the controls", type: "type into it", signal: "send signals", resize: "size it",
+  view: "see it", start: "new sessions", request_control: "ask for the controls", type: "type into it", signal: "send signals", resize: "size it",
   exec: "run commands", stop: "end it", work: "tasks and runs", approve: "answer for people", delegate: "pass on", enrol: "let others in",
 }; // prettier-ignore
 export const verbs = Object.keys(MEANINGS);
