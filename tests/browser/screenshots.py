@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Page
@@ -20,37 +21,70 @@ def screens(ids: dict[str, str]) -> dict[str, str]:
         "inbox": "/inbox", "sessions": "/sessions", "session": f"/sessions/{ids['shell']}",
         "watching": f"/sessions/{ids['agent']}", "replay": f"/sessions/{ids['agent']}/replay", "work": "/work",
         "task": "/work/shop/tasks/1.1", "run": f"/runs/{ids['run']}", "report": "/report", "access": "/access",
+        "pairing": "/access", "grant": "/access", "files": f"/sessions/{ids['agent']}",
     }  # fmt: skip
 
 
 def settled(page: Page, name: str) -> None:
     """Until a screen shows what it is for."""
-    wait = page.get_by_text
-    if name in ("session", "watching"):
-        chrome.attached(page)
-        chrome.shows(page, "passed")
-    elif name == "replay":
-        page.get_by_role("button", name="Play").and_(page.locator(":enabled")).wait_for()
-        page.get_by_role("button", name="Next").click()
-        page.get_by_role("button", name="Next").click()
-        chrome.shows(page, "$")
-    elif name == "task":
-        wait("To go on from here").wait_for()
-        wait("Looking…").wait_for(state="hidden")
-    elif name == "run":
-        page.get_by_role("tab", name="Checkpoints").click()
-        wait("Nothing changed").or_(page.locator(".change").first).wait_for()
-    elif name == "access":
-        page.get_by_role("button", name="Verify").click()
-        wait("every hash and signature").wait_for()
-    elif name == "inbox":
-        page.get_by_role("article").nth(2).wait_for()
-    elif name == "sessions":
-        page.get_by_role("link", name="fix-login").wait_for()
-    elif name == "work":
-        wait("Log in by mail").wait_for()
-    elif name == "report":
-        page.get_by_role("img").wait_for()
+    _UNTIL[name](page)
+
+
+def _terminal(page: Page) -> None:
+    chrome.attached(page)
+    chrome.shows(page, "passed")
+
+
+def _replay(page: Page) -> None:
+    page.get_by_role("button", name="Play").and_(page.locator(":enabled")).wait_for()
+    page.get_by_role("button", name="Next").click()
+    page.get_by_role("button", name="Next").click()
+    chrome.shows(page, "$")
+
+
+def _task(page: Page) -> None:
+    page.get_by_text("To go on from here").wait_for()
+    page.get_by_text("Looking…").wait_for(state="hidden")
+
+
+def _run(page: Page) -> None:
+    page.get_by_role("tab", name="Checkpoints").click()
+    page.get_by_text("Nothing changed").or_(page.locator(".change").first).wait_for()
+
+
+def _access(page: Page) -> None:
+    page.get_by_role("button", name="Verify").click()
+    page.get_by_text("every hash and signature").wait_for()
+
+
+def _pairing(page: Page) -> None:
+    page.get_by_role("button", name="Pair a device…").click()
+    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("img", name="QR code").wait_for()
+
+
+def _grant(page: Page) -> None:
+    page.get_by_role("button", name="Grant nightly more").click()
+    page.get_by_role("dialog").wait_for()
+
+
+def _files(page: Page) -> None:
+    chrome.attached(page)
+    details = page.get_by_role("button", name="Details")
+    if details.is_visible():  # on a phone
+        details.click()
+    page.get_by_role("tab", name="Files").click()
+    page.get_by_text("whoever did it").wait_for()
+
+
+_UNTIL: dict[str, Callable[[Page], None]] = {
+    "session": _terminal, "watching": _terminal, "replay": _replay, "task": _task, "run": _run, "access": _access,
+    "pairing": _pairing, "grant": _grant, "files": _files,
+    "inbox": lambda page: page.get_by_role("article").nth(2).wait_for(),
+    "sessions": lambda page: page.get_by_role("link", name="fix-login").wait_for(),
+    "work": lambda page: page.get_by_text("Log in by mail").wait_for(),
+    "report": lambda page: page.get_by_role("img").wait_for(),
+}  # fmt: skip
 
 
 def _pictures(hold: HomeForTests, url: str, ids: dict[str, str], out: Path, wanted: list[str], phone: bool) -> None:

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.screenshots import screens, settled
 from tests.support import browser as chrome
+from tests.support import touch
 from tests.support.home import HomeForTests
 from tests.support.showcase import fill
 
@@ -42,7 +43,7 @@ def test_no_screen_has_a_violation(hold: HomeForTests, url: str, chromium: Brows
         for name, path in screens(ids).items():
             page.goto(url + path)
             settled(page, name)
-            found[name] = violations(page)
+            found[name] = violations(page) + (touch.small(page) if phone else [])
         page.goto(url + "/sessions")
         page.get_by_role("button", name="New").click()
         found["dialog"] = violations(page)

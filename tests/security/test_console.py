@@ -60,13 +60,17 @@ def test_a_link_that_is_wrong_lets_nobody_in(hold: HomeForTests) -> None:
     assert asked(url, "/api/login", "POST", {"token": real}) == 204, "and the right one is still good"
 
 
-def test_only_the_owner_lets_browsers_in(hold: HomeForTests) -> None:
+def test_only_people_let_browsers_in_and_only_their_own(hold: HomeForTests) -> None:
     serve(hold)
     enrol(hold, "helper")
     assert hold("web", "link", HOLDFAST_OPERATOR="helper").code == 4
     assert hold("web", "logout", HOLDFAST_OPERATOR="helper").code == 4
     hold.host.add_operator("colleague", "human", verbs=["view", "enrol"], sessions=["*"])
-    assert hold("web", "link", HOLDFAST_OPERATOR="colleague").code == 4, "a browser would act as somebody else"
+    owner = hold.host.whoami()["name"]
+    for whom in (owner, "helper"):
+        assert hold("web", "link", "--for", whom, HOLDFAST_OPERATOR="colleague").code == 4
+    assert hold("web", "link", "--for", "helper").code == 4, "an agent has no browser"
+    assert hold("web", "link", HOLDFAST_OPERATOR="colleague").code == 0
 
 
 def test_the_cookie_is_kept_from_scripts_and_other_sites_and_only_its_hash_is_stored(hold: HomeForTests) -> None:

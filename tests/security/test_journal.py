@@ -216,6 +216,12 @@ def test_others_entries_are_not_for_those_who_may_not_view(hold: HomeForTests) -
 # -- what cannot be done to it ---------------------------------------------------------------------------------------
 
 
+def test_an_entry_whose_type_was_changed_is_found_as_well(hold: HomeForTests) -> None:
+    filled(hold)
+    tamper(hold, lambda db: db.execute("UPDATE entries SET body = replace(body, 'o', '0') WHERE n = 77"))
+    assert verdict(hold)["bad"] == 77
+
+
 def test_a_flipped_bit_is_found_where_it_is(hold: HomeForTests) -> None:
     filled(hold)
 

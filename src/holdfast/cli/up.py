@@ -3,6 +3,7 @@
   hold up                        all of them
   hold up web                    this one, and those it comes after
   hold up --web 8787             also serve the console, on this machine alone, from now on (--web off: no more)
+  hold up --web 8787 --web-url https://hold.example.org     that is reached by this address too, through a proxy
 
 In holdfast.toml:
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="*", help="sessions of holdfast.toml (default: all)")
     parser.add_argument("--web", metavar="[HOST:]PORT", help="serve the console there, MCP at /mcp; off ends it")
+    parser.add_argument("--web-url", metavar="URL", help="with --web: another address that leads there")
     arguments.json_flag(parser)
     arguments.why(parser)
 
@@ -46,6 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.web not in (None, "off"):
         web.parse(args.web)  # before anything is started
+    if args.web_url is not None:
+        web.public(args.web_url)
+        if args.web in (None, "off"):
+            raise HoldfastError("usage", "--web-url goes with --web PORT", "hold up --web 8787 --web-url https://NAME")
     chosen = _chosen(args.name)
     host = Host()
     about = host.call("ping")["host"]
@@ -74,11 +80,11 @@ def run(args: argparse.Namespace) -> int:
 def _serve(args: argparse.Namespace, host: Host) -> dict[str, Any] | None:
     """The HTTP port: the host keeps it from now on, also when it is started again."""
     listen = None if args.web == "off" else args.web
-    served: dict[str, Any] | None = host.call("web", listen=listen, why=args.why)["web"]
+    served: dict[str, Any] | None = host.call("web", listen=listen, url=args.web_url, why=args.why)["web"]
     if served is None:
         _say(args, "HTTP is not served any more")
         return None
-    link = login_link(host, served["url"], args.why)
+    link = login_link(host, served["public"] or served["url"], args.why)
     _say(args, f"the console: {link['link']}")
     _say(args, "it works once, and for ten minutes (hold web link: another); hold mcp token AGENT lets an agent in")
     served["link"] = link["link"]

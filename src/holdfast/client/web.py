@@ -59,13 +59,37 @@ def end(home: Home) -> int | None:
     return pid
 
 
-def login_link(host: Host, url: str, why: str | None = None) -> Json:
-    """A link that logs one browser in. The secret stands behind the #: no browser sends it, no server logs it."""
+def fresh() -> tuple[str, str]:
+    """A link's secret, and the hash that the host knows it by."""
     import hashlib
     import secrets
 
+    token = secrets.token_urlsafe(32)
+    return token, hashlib.sha256(token.encode()).hexdigest()
+
+
+def link_of(url: str, token: str) -> str:
+    """The secret stands behind the #: no browser sends it, no server logs it."""
+    return f"{url}/#login={token}"
+
+
+def check_key(home: Home, who: Json) -> None:
+    """A browser acts with its person's key, from this machine: so that key has to be here."""
+    from ..model.errors import HoldfastError
+    from ..system import keys
+
+    if not keys.kept(home.keys, str(who["id"])):
+        hint = "a browser is for those enrolled here, without --key"
+        raise HoldfastError("failed", f"{who['name']} has their key elsewhere", hint)
+
+
+def login_link(host: Host, url: str, why: str | None = None, operator: str | None = None) -> Json:
+    """A link that logs one browser in: of one's own, or, made by the owner, of another person."""
     from ..model.times import rfc3339
 
-    token = secrets.token_urlsafe(32)
-    until = host.call("login_add", hash=hashlib.sha256(token.encode()).hexdigest(), why=why)["until"]
-    return {"link": f"{url}/#login={token}", "url": url, "token": token, "until": rfc3339(until)}
+    token, hash = fresh()
+    if operator is not None:
+        check_key(host.home, host.call("operator_find", operator=operator))
+    made = host.call("login_add", hash=hash, operator=operator, why=why)
+    until = rfc3339(made["until"])
+    return {"link": link_of(url, token), "url": url, "token": token, "operator": made["name"], "until": until}

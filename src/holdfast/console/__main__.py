@@ -1,4 +1,4 @@
-"""Entry of the web process: `python …/console/__main__.py HOME HOST PORT READY_FD`; the host's daemon starts it."""
+"""Entry of the web process: `python …/console/__main__.py HOME HOST PORT READY_FD [URL]`; the daemon starts it."""
 
 import os
 import sys
@@ -11,4 +11,5 @@ if __name__ == "__main__":
     from holdfast.console.server import main
     from holdfast.model.home import Home
 
-    sys.exit(main(Home(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    url = sys.argv[5] if len(sys.argv) > 5 else ""
+    sys.exit(main(Home(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), url or None))

@@ -46,10 +46,11 @@ def cookies(headers: Headers, port: int) -> list[str]:
     return found[:_COOKIES_TRIED]
 
 
-def set_cookie(port: int, value: str) -> str:
+def set_cookie(port: int, value: str, *, secure: bool = False) -> str:
     """For the browser that logs in; with an empty value, for one that logs out."""
     age = int(LOGIN_TTL_S) if value else 0
-    return f"{cookie_name(port)}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}"
+    tail = "; Secure" if secure else ""  # over plain HTTP a browser would not take it back
+    return f"{cookie_name(port)}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}{tail}"
 
 
 def cookie_refused(method: str, headers: Headers, *, socket: bool) -> HoldfastError | None:

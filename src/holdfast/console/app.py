@@ -16,7 +16,7 @@ from ..model.errors import HoldfastError, not_found
 from ..model.limits import LIVE_MAX, VIEWERS_MAX
 from . import openapi, serving
 from .attach import Viewer
-from .callers import Callers
+from .callers import Callers, Where
 from .guard import HOST, OPERATOR, App, Guard
 from .late import LateAgents
 from .live import Feeds, Watcher
@@ -69,10 +69,10 @@ class Sockets:
             await line.refuse(e)
 
 
-def make(host: AsyncHost, address: tuple[str, int]) -> App:
+def make(host: AsyncHost, where: Where) -> App:
     """The whole application, guarded."""
     agents = LateAgents(host.home.path)
-    callers = Callers(host, address[1])
+    callers = Callers(host, where)
     doors, sockets = Doors(callers), Sockets()
 
     @contextlib.asynccontextmanager
@@ -94,6 +94,6 @@ def make(host: AsyncHost, address: tuple[str, int]) -> App:
         routing.Route("/mcp/{rest:path}", _no_such),
         routing.Route("/{rest:path}", page, methods=["GET"]),
     ]
-    return Guard(Starlette(routes=routes, lifespan=lifespan), callers, address)
+    return Guard(Starlette(routes=routes, lifespan=lifespan), callers)
 
 

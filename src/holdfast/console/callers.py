@@ -1,22 +1,37 @@
-"""The host as each caller reaches it: a browser as the owner of this home, a token's operator with its own key."""
+"""The host as each caller reaches it: a person's browser and an agent's token, each with that operator's own key."""
 
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..client.aio import AsyncHost
+from ..model import web
 from ..model.errors import HoldfastError
 from . import access
 
 Json = dict[str, Any]
 
 
+class Where(NamedTuple):
+    """Where this port listens, and the address of the user's own that leads to it, if there is one."""
+
+    host: str
+    port: int
+    public: str | None = None
+
+    @property
+    def addresses(self) -> list[str]:
+        """Every origin that this port answers to, the one for other devices first."""
+        listed = sorted(web.origins(self.host, self.port, self.public))
+        return sorted(listed, key=lambda one: (one != self.public, "localhost" in one))
+
+
 class Callers:
     """One connection pool for each operator that came by."""
 
-    def __init__(self, owner: AsyncHost, port: int) -> None:
-        self.owner, self.port = owner, port
+    def __init__(self, owner: AsyncHost, where: Where) -> None:
+        self.owner, self.where, self.port = owner, where, where.port
         self._others: dict[str, AsyncHost] = {}
 
     def host_of(self, operator: str) -> AsyncHost:
@@ -24,6 +39,10 @@ class Callers:
         if operator not in self._others:
             self._others[operator] = AsyncHost(self.owner.home.path, operator=operator)
         return self._others[operator]
+
+    def host_for(self, who: Json) -> AsyncHost:
+        """As the person whose browser it is; this process itself is the owner's."""
+        return self.owner if who["owner"] else self.host_of(str(who["operator"]))
 
     async def by_token(self, hash: str) -> Json | None:
         return await self._found("token_check", hash)

@@ -36,9 +36,9 @@ _WATCH_AFTER_S = 1.0  # a request that takes longer is a stream, and ends when i
 class Guard:
     """ASGI middleware around everything this port serves."""
 
-    def __init__(self, app: App, callers: Callers, address: tuple[str, int]) -> None:
+    def __init__(self, app: App, callers: Callers) -> None:
         self._app, self._callers = app, callers
-        self._names, self._origins = web.names(*address), web.origins(*address)
+        self._names, self._origins = web.names(*callers.where), web.origins(*callers.where)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -81,7 +81,7 @@ class Guard:
         refused = access.cookie_refused(scope.get("method", "GET"), headers, socket=scope["type"] == "websocket")
         if refused is not None:
             raise refused
-        return "login_check", found[0], self._callers.owner, found[1]
+        return "login_check", found[0], self._callers.host_for(found[1]), found[1]
 
     async def _while_valid(self, check: str, hash: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, and cut it off the moment its caller is nobody any more."""

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ..version import VERSION
-from . import attached, away, heard, inbox, login, people, recordings, sessions, work
+from . import attached, away, heard, inbox, login, people, recordings, sessions, touched, work
 from .table import Call, Nothing, Route
 
 Json = dict[str, Any]
@@ -43,15 +43,15 @@ async def served(call: Call[Nothing, Nothing]) -> Any:
 
 
 TABLE: list[Route] = [
-    *login.ROUTES, *sessions.ROUTES, *recordings.ROUTES, *inbox.ROUTES, *away.ROUTES, *work.ROUTES, *people.ROUTES,
+    *login.ROUTES, *sessions.ROUTES, *touched.ROUTES, *recordings.ROUTES, *inbox.ROUTES, *away.ROUTES, *work.ROUTES,
+    *people.ROUTES,
     Route("GET", "/api/openapi.json", "This document.", dict[str, Any], served),
 ]  # fmt: skip
-_BESIDE = [login.LOGIN, login.LOGOUT]  # served by objects that hold something
 
 
 def document() -> Json:
     """The whole document, the same each time."""
-    routes = [*_BESIDE, *TABLE]
+    routes = [*login.BESIDE, *TABLE]
     told = [*attached.MESSAGES, *heard.MESSAGES]
     types = {t for r in routes for t in (r.answer, r.body, r.query) if t is not None} | {Failed, *told}
     listed = sorted(types, key=str)

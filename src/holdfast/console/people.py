@@ -52,6 +52,15 @@ class Enrol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: Annotated[str, msgspec.Meta(max_length=WHY_MAX)] | None = None
 
 
+class Give(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One more grant, never wider than the giver's own; on all sessions unless some are named."""
+
+    verbs: list[str]
+    sessions: list[str] | None = None
+    ttl: str | None = None
+    why: Annotated[str, msgspec.Meta(max_length=WHY_MAX)] | None = None
+
+
 class Revoked(msgspec.Struct, frozen=True):
     """How many channels and requests were ended with it."""
 
@@ -87,6 +96,12 @@ async def enrol(call: Call[Nothing, Enrol]) -> Any:
     )
 
 
+async def give(call: Call[Nothing, Give]) -> Any:
+    asked = call.body
+    ttl = None if asked.ttl is None else duration_s(asked.ttl)
+    return await call.host.grant(call.word("target"), asked.verbs, sessions=asked.sessions, ttl=ttl, why=asked.why)
+
+
 async def revoke(call: Call[Nothing, Because]) -> Any:
     return await call.host.revoke(call.word("target"), why=call.body.why)
 
@@ -103,6 +118,8 @@ ROUTES = [
     Route("GET", "/api/operators", "Who is enrolled, with their grants; with all=1 also the revoked.", list[Enrolled],
           operators, query=All),
     Route("POST", "/api/operators", "Enrol an operator.", Enrolled, enrol, body=Enrol, status=201),
+    Route("POST", "/api/operators/{target}/grants", "Give an operator one more grant.", Grant, give, body=Give,
+          status=201),
     Route("POST", "/api/operators/{target}/revoke", "End an operator, or one grant: its channels close at once.",
           Revoked, revoke, body=Because),
     Route("GET", "/api/journal/verify", "Check every hash and signature of the journal.", Verdict, verify),

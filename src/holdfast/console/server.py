@@ -21,6 +21,7 @@ from ..model.home import Home
 from ..model.limits import VIEW_MESSAGE_BYTES_MAX, WEB_REQUESTS_MAX
 from ..version import VERSION
 from .app import make
+from .callers import Where
 from .lines import Timely
 
 _GRACE_S = 1  # for answers under way when it is told to go; streams are cut, clients come again
@@ -78,14 +79,15 @@ def take_lock(home: Home) -> int:
     raise HoldfastError("conflict", "a web process of this home is running already", "hold down ends it")
 
 
-async def serve(home: Home, sock: socket.socket, ready_fd: int) -> None:
-    address = sock.getsockname()[:2]
+async def serve(home: Home, sock: socket.socket, ready_fd: int, public: str | None) -> None:
+    host, port = sock.getsockname()[:2]
+    where = Where(str(host), int(port), public)
     # Its own rights are the person's: it has to ask whom a token stands for. What an agent does is done with that
     # agent's key.
-    host = AsyncHost(home.path)
-    host.operator = None
+    owner = AsyncHost(home.path)
+    owner.operator = None
     config = uvicorn.Config(
-        make(host, (str(address[0]), int(address[1]))), log_config=None, access_log=False, proxy_headers=False,
+        make(owner, where), log_config=None, access_log=False, proxy_headers=False,
         server_header=False, date_header=False, limit_concurrency=WEB_REQUESTS_MAX,
         ws="websockets-sansio", ws_per_message_deflate=False, ws_max_size=VIEW_MESSAGE_BYTES_MAX,
         ws_ping_interval=None,  # pages have a beat of their own, which they can see
@@ -96,7 +98,7 @@ async def serve(home: Home, sock: socket.socket, ready_fd: int) -> None:
     try:
         await server.serve(sockets=[sock])
     finally:
-        host.close()
+        owner.close()
 
 
 def _at_home() -> None:
@@ -112,7 +114,7 @@ def _at_home() -> None:
         os.chdir(os.environ.get("HOME") or user.pw_dir)
 
 
-def main(home: Home, host: str, port: int, ready_fd: int) -> int:
+def main(home: Home, host: str, port: int, ready_fd: int, public: str | None = None) -> int:
     os.set_inheritable(ready_fd, False)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     process.set_name("hold-web")
@@ -123,10 +125,10 @@ def main(home: Home, host: str, port: int, ready_fd: int) -> int:
         lock = take_lock(home)
         sock = bind(host, port)
         about = {"pid": os.getpid(), "started": process.start_time(os.getpid()), "version": VERSION,
-                 "host": sock.getsockname()[0], "port": sock.getsockname()[1]}  # fmt: skip
+                 "host": sock.getsockname()[0], "port": sock.getsockname()[1], "public": public}  # fmt: skip
         os.ftruncate(lock, 0)
         os.pwrite(lock, json.dumps(about).encode(), 0)
-        asyncio.run(serve(home, sock, ready_fd))
+        asyncio.run(serve(home, sock, ready_fd, public))
     except HoldfastError as e:
         os.write(ready_fd, json.dumps({"error": e.line()}).encode() + b"\n")
         return e.exit_status

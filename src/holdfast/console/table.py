@@ -52,3 +52,10 @@ class Route:
         self.method, self.path, self.summary = method, path, summary
         self.answer, self.handler, self.query, self.body = answer, handler, query, body
         self.status = status or (204 if answer is None else 200)
+
+    def served(self, handler: Handler) -> Route:
+        """The same, by somebody who holds something."""
+        return Route(
+            self.method, self.path, self.summary, self.answer, handler, query=self.query, body=self.body,
+            status=self.status,
+        )  # fmt: skip

@@ -38,8 +38,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "operator_grant": ("", ANYONE), "operator_revoke": ("", ANYONE),
     # the HTTP port and its tokens: who may come in from elsewhere is a human's to say
     "web": ("enrol", HOST), "token_add": ("enrol", HOST), "token_end": ("enrol", HOST), "token_check": ("enrol", HOST),
-    "login_add": ("enrol", HOST), "login_use": ("enrol", HOST), "login_check": ("enrol", HOST),
-    "login_end": ("enrol", HOST),
+    "login_use": ("enrol", HOST), "login_check": ("enrol", HOST), "login_end": ("enrol", HOST),
+    "login_add": ("", ANYONE),  # a person's own browsers; judged by who asks, and for whom
 }  # fmt: skip
 
 

@@ -87,7 +87,7 @@ class Daemon:
         self.ingest = Ingest(self.journal)
         self.identities = Identities(home, self.registry, self.operators, lambda: self.zygote.pid)
         self.tokens = Tokens(self.ledger, self.operators)
-        self.logins = Logins(self.ledger)
+        self.logins = Logins(self.ledger, self.operators)
         self.web = Web(home)
         self.screens = Screens()
         self.news = News()

@@ -228,7 +228,10 @@ class Journal:
         try:
             found = db.execute("SELECT n, hash, at, signature FROM heads ORDER BY n")
             heads = [_head_row(self._host, row) for row in found]
-            rows = db.execute("SELECT n, body, hash, session FROM entries ORDER BY n")
+            # SQLite keeps any type anywhere: whoever changes a value's type must not get past the check by an error.
+            rows = db.execute(
+                "SELECT n, COALESCE(CAST(body AS BLOB), x''), hash, CAST(session AS TEXT) FROM entries ORDER BY n"
+            )
             verdict = chain.verify(rows, heads, self._host, self._is_signed, known)
         finally:
             db.execute("ROLLBACK")

@@ -58,6 +58,10 @@ MIGRATIONS: list[str] = [
     CREATE TABLE logins (hash TEXT PRIMARY KEY, kind TEXT NOT NULL, at REAL NOT NULL, until REAL NOT NULL,
                          ended_at REAL) WITHOUT ROWID;
     """,
+    # 6: whose browser it is. Those of before are the owner's, which NULL means.
+    """
+    ALTER TABLE logins ADD COLUMN operator TEXT;
+    """,
 ]  # fmt: skip
 
 

@@ -1,73 +1,97 @@
-"""Browsers that are logged in to the console: held as hashes, each made from a link that worked once."""
+"""Browsers that are logged in to the console: held as hashes, each made from a link that worked once for one person."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..model.errors import HoldfastError
 from ..model.limits import LINK_TTL_S, LOGIN_TTL_S, LOGINS_MAX
 from ..model.names import refused
 from .ledger import Ledger
-from .operators import Commit
+from .operators import Commit, Operator, Operators
 
 _LINK, _LOGIN = "link", "login"
 
 
-class Logins:
-    """Which hashes let a browser in, and until when. Whoever waits in `ended` hears at once when one no longer does."""
+class _Known(NamedTuple):
+    """What a hash is, until when, and who comes in with it."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._known: dict[str, tuple[str, float]] = {}  # hash -> what it is, until
+    kind: str
+    until: float
+    operator: str
+
+
+_NOBODY = _Known("", 0.0, "")
+
+
+class Logins:
+    """Which hashes let whom in, and until when. Whoever waits in `ended` hears at once when one no longer does."""
+
+    def __init__(self, ledger: Ledger, operators: Operators) -> None:
+        self._ledger, self._operators = ledger, operators
+        self._known: dict[str, _Known] = {}
         self._changed = asyncio.Event()
         self._using = asyncio.Lock()
 
     async def open(self) -> None:
-        rows = "SELECT hash, kind, until FROM logins WHERE ended_at IS NULL AND until > ?"
-        now = time.time()
+        rows = "SELECT hash, kind, until, operator FROM logins WHERE ended_at IS NULL AND until > ?"
+        now, owner = time.time(), self._operators.first
         found: list[Any] = await self._ledger.write(lambda db: db.execute(rows, (now,)).fetchall())
-        self._known = {str(hash): (str(kind), float(until)) for hash, kind, until in found}
+        self._known = {str(h): _Known(str(kind), float(until), str(who or owner)) for h, kind, until, who in found}
 
-    async def add(self, hash: str, commit: Commit) -> float:
-        """A link that lets one browser in; when it ends."""
+    async def add(self, hash: str, who: Operator, commit: Commit) -> float:
+        """A link that lets one browser of one person in; when it ends."""
         now = time.time()
+        if who.kind != "human":
+            raise refused(f"{who.name} is {_A[who.kind]}", "a browser is a person's; for others: hold mcp token")
+        if who.revoked_at is not None:
+            raise refused(f"{who.name} was revoked", "enrol another one")
         self._forget_old(now)
         if hash in self._known:
             raise refused("that link was made before", "hold web link makes a new one")
         if len(self._known) >= LOGINS_MAX:
             raise HoldfastError("conflict", f"{LOGINS_MAX} browsers and links are known", "end them: hold web logout")
         until = now + LINK_TTL_S
-        await commit(lambda db: _insert(db, hash, _LINK, now, until))
-        self._known[hash] = (_LINK, until)
+        made = _Known(_LINK, until, who.id)
+        await commit(lambda db: _insert(db, hash, made, now))
+        self._known[hash] = made
         return until
+
+    def whose(self, link: str) -> Operator | None:
+        """Who comes in with a link, if it is one."""
+        return self._operators.by_id.get(self._known.get(link, _NOBODY).operator)
 
     async def use(self, link: str, login: str, commit: Commit) -> float:
         """A browser comes with a link: the link is over, the browser is in; until when."""
         async with self._using:  # of two at once, one
             now = time.time()
-            kind, ends = self._known.get(link, ("", 0.0))
-            if kind != _LINK or ends <= now or login in self._known or login == link:
+            known = self._known.get(link, _NOBODY)
+            if not self._good(known, _LINK, now) or login in self._known or login == link:
                 raise refused("that link is over, or was used before", "hold web link makes a new one")
-            until = now + LOGIN_TTL_S
+            made = _Known(_LOGIN, now + LOGIN_TTL_S, known.operator)
 
             def change(db: sqlite3.Connection) -> None:
                 db.execute("UPDATE logins SET ended_at = ? WHERE hash = ?", (now, link))
-                _insert(db, login, _LOGIN, now, until)
+                _insert(db, login, made, now)
 
             del self._known[link]  # also where writing it down fails: once is once
             await commit(change)
-            self._known[login] = (_LOGIN, until)
-            return until
+            self._known[login] = made
+            return made.until
 
-    def check(self, hash: str, now: float) -> float:
-        """Until when a browser is in; the same words for one that is unknown or over."""
-        kind, until = self._known.get(hash, ("", 0.0))
-        if kind != _LOGIN or until <= now:
+    def check(self, hash: str, now: float) -> tuple[Operator, float]:
+        """Whose browser it is, and until when; the same words for one that is unknown, over or revoked."""
+        known = self._known.get(hash, _NOBODY)
+        if not self._good(known, _LOGIN, now):
             raise refused("this browser is not logged in", "hold web link prints a link that logs it in")
-        return until
+        return self._operators.by_id[known.operator], known.until
+
+    def _good(self, known: _Known, kind: str, now: float) -> bool:
+        who = self._operators.by_id.get(known.operator)
+        return known.kind == kind and known.until > now and who is not None and who.revoked_at is None
 
     async def end(self, hash: str | None, commit: Commit) -> int:
         """One browser, or all of them with the links that wait; how many there were."""
@@ -80,16 +104,20 @@ class Logins:
         await commit(change)
         for known in ended:
             self._known.pop(known, None)
+        self.recheck()
+        return len(ended)
+
+    def recheck(self) -> None:
+        """Something ended: everybody who waits looks again."""
         self._changed.set()
         self._changed = asyncio.Event()
-        return len(ended)
 
     async def ended(self, hash: str) -> None:
         """Until a browser is no longer in."""
         while True:
             changed = self._changed
             try:
-                until = self.check(hash, time.time())
+                _, until = self.check(hash, time.time())
             except HoldfastError:
                 return
             try:
@@ -99,9 +127,13 @@ class Logins:
                 continue
 
     def _forget_old(self, now: float) -> None:
-        self._known = {hash: about for hash, about in self._known.items() if about[1] > now}
+        self._known = {hash: about for hash, about in self._known.items() if about.until > now}
 
 
-def _insert(db: sqlite3.Connection, hash: str, kind: str, at: float, until: float) -> None:
+_A = {"agent": "an agent", "service": "a service"}
+
+
+def _insert(db: sqlite3.Connection, hash: str, made: _Known, at: float) -> None:
     db.execute("DELETE FROM logins WHERE until < ?", (at - LOGIN_TTL_S,))  # nobody asks for those any more
-    db.execute("INSERT INTO logins VALUES (?, ?, ?, ?, NULL)", (hash, kind, at, until))
+    values = (hash, made.kind, at, made.until, made.operator)
+    db.execute("INSERT INTO logins (hash, kind, at, until, operator) VALUES (?, ?, ?, ?, ?)", values)

@@ -49,7 +49,8 @@ class Web:
         """Where it serves; None where it is not wanted."""
         if self._setting is None:
             return None
-        return {"url": f"http://{web.authority(self._setting['host'], self._setting['port'])}", "pid": self._pid}
+        url = f"http://{web.authority(self._setting['host'], self._setting['port'])}"
+        return {"url": url, "public": self._setting.get("public"), "pid": self._pid}
 
     def begin(self) -> None:
         """With the daemon: adopt the one that lives, or start it."""
@@ -58,12 +59,14 @@ class Web:
             self._setting = setting
             self._keep()
 
-    async def use(self, host: str, port: int) -> None:
+    async def use(self, host: str, port: int, public: str | None = None) -> None:
         """Serve there from now on. Raises where that is not possible, and then everything is as before."""
         before = self._setting
-        if before is not None and before["host"] == host and port in (0, before["port"]) and self._pid is not None:
+        same = before is not None and (before["host"], before.get("public")) == (host, public)
+        if before is not None and same and port in (0, before["port"]) and self._pid is not None:
             return
         await self.stop()
+        self._setting = {"host": host, "port": port, "public": public}
         try:
             pid, chosen = await self._start(host, port)
         except HoldfastError:
@@ -71,7 +74,7 @@ class Web:
             if before is not None:
                 self._keep()
             raise
-        self._setting, self._pid = {"host": host, "port": chosen}, pid
+        self._setting, self._pid = {**self._setting, "port": chosen}, pid
         write_json(self._home.web_file, self._setting)
         self._keep()
 
@@ -113,7 +116,8 @@ class Web:
         held = self._holder()
         if held is None or self._setting is None:
             return None
-        if (held["host"], held["port"], held["version"]) == (self._setting["host"], self._setting["port"], VERSION):
+        wanted = (*(self._setting.get(name) for name in ("host", "port", "public")), VERSION)
+        if (held["host"], held["port"], held.get("public"), held["version"]) == wanted:
             return int(held["pid"])
         await _end(held["pid"])
         return None
@@ -127,11 +131,12 @@ class Web:
 
     async def _start(self, host: str, port: int) -> tuple[int, int]:
         """Start it, and wait until it serves: its pid and its port."""
+        public = (self._setting or {}).get("public")
         ready, theirs = os.pipe()
         words = os.open(self._home.web_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", _ENTRY, self._home.path, host, str(port), str(theirs)],
+                [sys.executable, "-I", _ENTRY, self._home.path, host, str(port), str(theirs), public or ""],
                 stdin=subprocess.DEVNULL, stdout=words, stderr=words, cwd="/", start_new_session=True,
                 pass_fds=[theirs], env={**os.environ, "HOLDFAST_HOME": self._home.path},
             )  # fmt: skip

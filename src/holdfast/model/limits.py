@@ -177,6 +177,9 @@ SCOPE_BYTES_MAX = 1 << 30  # read for one snapshot, a few seconds of a disk; the
 KEPT_FILE_BYTES_MAX = 256 << 10  # a text file's content is kept for the patch: source code, not data
 KEPT_BYTES_MAX = 32 << 20  # of all of them, before compression
 PATCH_BYTES_MAX = 8 << 20  # of one attempt: what nobody reads is named instead
+FOLDER_LOOKED_MAX = 20_000  # entries of a session's folder that are looked at for what changed: about a second
+FOLDER_LOOK_S = 2.0  # and no longer than somebody waits for a tab to fill
+FOLDER_TOLD_MAX = 200  # files told, the latest: what a person reads
 GIT_ANSWER_S = 20.0  # git lists a large tree within this; else the folder is walked
 
 # Tasks

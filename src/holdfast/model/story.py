@@ -111,6 +111,13 @@ def _revoke(e: Json) -> str:
     return f"revoked {grant}{_actor(e.get('whom'))}"
 
 
+def _for(e: Json) -> str:
+    """Whose browser it is, where it is not one of who acts."""
+    whom = e.get("whom")
+    other = isinstance(whom, dict) and whom.get("operator") not in (None, e.get("operator"))
+    return f" for {_actor(whom)}" if other else ""
+
+
 def _refuse(e: Json) -> str:
     more = f" ({e['repeated']} times more)" if e.get("repeated") else ""
     what = f"was refused {e.get('op')}" if e.get("operator") else f"refused {e.get('op')} of an unknown caller"
@@ -156,7 +163,7 @@ _SENTENCES: dict[str, Callable[[Json], str]] = {
     "enrol": lambda e: f"enrolled {_actor(e.get('whom'))}", "grant": _grant, "revoke": _revoke, "refuse": _refuse,
     "rename": lambda e: f"renamed {e.get('before')} to {_IT}", "remove": lambda e: f"removed {_IT}",
     "reap": lambda e: f"the host ended {_IT} for being idle",
-    "settings": _settings, "down": _down, "link": lambda e: "made a link to the console",
-    "login": lambda e: "logged a browser in", "logout": lambda e: "logged browsers out",
+    "settings": _settings, "down": _down, "link": lambda e: f"made a link to the console{_for(e)}",
+    "login": lambda e: f"logged a browser in{_for(e)}", "logout": lambda e: "logged browsers out",
     "policy": lambda e: f"the policy says: {e.get('text') or ''}",
 }  # fmt: skip

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+from urllib.parse import urlsplit
 
 from .errors import HoldfastError
 
 LOOPBACK = "127.0.0.1"
 TOKEN_PREFIX = "hft_"
+_PORTS = {"http": 80, "https": 443}  # which clients leave out
 
 
 def parse(text: str) -> tuple[str, int]:
@@ -26,6 +28,21 @@ def parse(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def public(text: str) -> str:
+    """Another address that leads here, through a proxy or a tunnel of the user's: its origin, and nothing behind it."""
+    try:
+        parts = urlsplit(text.strip())
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        parts, host, port = urlsplit(""), "", None
+    plain = not (parts.path.strip("/") or parts.query or parts.fragment or parts.username or parts.password)
+    named = host and all(c.isascii() and (c.isalnum() or c in ".-:") for c in host)
+    if parts.scheme not in _PORTS or not named or not plain:
+        raise HoldfastError("usage", f"{text[:80]!r} is no address of a console", "--web-url https://hold.example.org")
+    name = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{name}" + ("" if port in (None, _PORTS[parts.scheme]) else f":{port}")
+
+
 def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -38,18 +55,18 @@ def authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def names(host: str, port: int) -> frozenset[str]:
+def names(host: str, port: int, public: str | None = None) -> frozenset[str]:
     """Every value of the Host header that means this port."""
-    hosts = {host, "localhost"} if is_loopback(host) else {host}
-    found = {authority(one, port) for one in hosts}
-    if port == 80:  # clients leave the protocol's own port out
-        found |= {f"[{one}]" if ":" in one else one for one in hosts}
-    return frozenset(found)
+    return frozenset(origin.partition("://")[2] for origin in origins(host, port, public))
 
 
-def origins(host: str, port: int) -> frozenset[str]:
+def origins(host: str, port: int, public: str | None = None) -> frozenset[str]:
     """Every Origin that is this port's own pages."""
-    return frozenset(f"http://{name}" for name in names(host, port))
+    hosts = {host, "localhost"} if is_loopback(host) else {host}
+    found = {f"http://{authority(one, port)}" for one in hosts}
+    if port == _PORTS["http"]:  # clients leave the protocol's own port out
+        found |= {f"http://[{one}]" if ":" in one else f"http://{one}" for one in hosts}
+    return frozenset(found if public is None else {*found, public})
 
 
 def bearer(header: str) -> str | None:

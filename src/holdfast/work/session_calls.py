@@ -7,9 +7,13 @@ from typing import Any
 from ..model.times import rfc3339_us
 from ..model.work import check_word
 from ..store.base import Query, Store, Transaction
+from . import values
+from .changes import listed
 
 Json = dict[str, Any]
 _LISTED_MAX = 1000  # checkpoints in one answer: marks on one line
+_ATTEMPTS_MAX = 20  # whose files are told, the latest: each may name hundreds
+_KINDS = ("created", "changed", "deleted")
 
 
 class SessionCalls:
@@ -21,6 +25,33 @@ class SessionCalls:
         """Checkpoints of the runs that used a session, made since they did; the latest ones, oldest first."""
         check_word("a session", session)
         return await self.store.read(lambda: _checkpoints(session))
+
+    async def session_changes(self, *, session: str, by: str | None = None) -> list[Json]:
+        """What attempts that ran in a session did to their files, as it was noted when each ended; the latest first."""
+        check_word("a session", session)
+        return await self.store.read(lambda: _changes(session))
+
+
+def _changes(session: str) -> Transaction[list[Json]]:
+    rows = yield Query(
+        "SELECT a.task, a.n, MIN(r.id), a.changes, p.root, a.created_at FROM run_session u JOIN run r ON r.id = u.run"
+        " JOIN attempt a ON a.id = r.attempt JOIN task t ON t.key = a.task JOIN project p ON p.name = t.project"
+        " WHERE u.session = ? AND a.changes IS NOT NULL GROUP BY a.id, a.task, a.n, a.changes, p.root, a.created_at"
+        " ORDER BY a.created_at DESC LIMIT ?",
+        (session, _ATTEMPTS_MAX),
+    )
+    return [_told(*row) for row in rows]
+
+
+def _told(task: str, n: int, run: str, noted: str, root: str, at: int) -> Json:
+    """As far as it is a list of files: whoever made the attempt may have noted anything."""
+    changes = values.decode(noted)
+    known = changes if isinstance(changes, dict) else {}
+    return {
+        "task": task, "attempt": n, "run": run, "root": str(known.get("root") or root), "begun_at": rfc3339_us(at),
+        **{kind: [one["path"] for one in listed(changes, kind)] for kind in _KINDS},
+        "omitted": known["omitted"] if isinstance(known.get("omitted"), int) else 0,
+    }  # fmt: skip
 
 
 def _checkpoints(session: str) -> Transaction[list[Json]]:

@@ -29,6 +29,23 @@ def test_names_are_exact() -> None:
     assert web.origins("127.0.0.1", 8787) == {"http://127.0.0.1:8787", "http://localhost:8787"}
 
 
+def test_another_address_is_an_origin_and_nothing_more() -> None:
+    assert web.public("https://Hold.Example.org/") == "https://hold.example.org"
+    assert web.public("https://hold.example.org:443") == "https://hold.example.org"
+    assert web.public("http://box:8080") == "http://box:8080"
+    assert web.public("http://[fd00::5]:81") == "http://[fd00::5]:81"
+    found = web.origins("127.0.0.1", 8787, "https://hold.example.org")
+    assert found == {"http://127.0.0.1:8787", "http://localhost:8787", "https://hold.example.org"}
+    assert "hold.example.org" in web.names("127.0.0.1", 8787, "https://hold.example.org")
+
+
+@pytest.mark.parametrize("text", ["", "hold.example", "ftp://a", "https://", "https://a/b", "https://a?b", "https://a#b",
+                                  "https://u:p@a", "https://a:99999", "https://a b", "https://*", "javascript:x"])  # fmt: skip
+def test_what_is_no_origin_is_refused(text: str) -> None:
+    with pytest.raises(HoldfastError):
+        web.public(text)
+
+
 def test_a_token_comes_as_bearer_or_not_at_all() -> None:
     assert web.bearer("Bearer hft_abc") == "hft_abc"
     assert web.bearer("bearer hft_abc") == "hft_abc"

@@ -38,6 +38,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A link that logs another device in, once. */
+        post: operations["post_links"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/me": {
         parameters: {
             query?: never;
@@ -270,6 +287,23 @@ export interface paths {
         };
         /** The files that its processes have open. */
         get: operations["get_sessions_session_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session}/touched": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Files it has open, and what is known of those it changed. */
+        get: operations["get_sessions_session_touched"];
         put?: never;
         post?: never;
         delete?: never;
@@ -670,6 +704,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/operators/{target}/grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give an operator one more grant. */
+        post: operations["post_operators_target_grants"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/operators/{target}/revoke": {
         parameters: {
             query?: never;
@@ -913,6 +964,12 @@ export interface components {
             /** @default null */
             question: string | null;
         };
+        /** ChangedFile */
+        ChangedFile: {
+            path: string;
+            size: number;
+            at: string;
+        };
         /**
          * Check
          * @description A command that succeeds when the task is done: shell source, or words.
@@ -1075,10 +1132,34 @@ export interface components {
         Failed: {
             error: components["schemas"]["Error"];
         };
+        /**
+         * Folder
+         * @description Files below the session's folder that changed since it began, whoever changed them; see `whole`.
+         */
+        Folder: {
+            root: string;
+            since: string;
+            files: components["schemas"]["ChangedFile"][];
+            whole: boolean;
+            skipped: string[];
+        };
         /** From */
         From: {
             /** @default null */
             from: number | null;
+        };
+        /**
+         * Give
+         * @description One more grant, never wider than the giver's own; on all sessions unless some are named.
+         */
+        Give: {
+            verbs: string[];
+            /** @default null */
+            sessions: string[] | null;
+            /** @default null */
+            ttl: string | null;
+            /** @default null */
+            why: string | null;
         };
         /**
          * Grant
@@ -1177,6 +1258,16 @@ export interface components {
             why: string | null;
         };
         /**
+         * Link
+         * @description It works once, until then: ADDRESS/#login=TOKEN. `addresses` are all that this port answers to.
+         */
+        Link: {
+            token: string;
+            operator: string;
+            until: string;
+            addresses: string[];
+        };
+        /**
          * Login
          * @description What stands after `#login=` in the link.
          */
@@ -1215,6 +1306,16 @@ export interface components {
             host: components["schemas"]["HostAbout"];
             grants: Record<string, never>[];
         };
+        /**
+         * NewLink
+         * @description For a browser of one's own; the owner may make one for another person (`operator`, a name or an id).
+         */
+        NewLink: {
+            /** @default null */
+            operator: string | null;
+            /** @default null */
+            why: string | null;
+        };
         /** Next */
         Next: {
             kind: string;
@@ -1226,6 +1327,21 @@ export interface components {
             run: string | null;
             /** @default null */
             task: string | null;
+        };
+        /**
+         * Noted
+         * @description What one attempt at a task did to its files, by its own look before and after; `omitted` more are not listed.
+         */
+        Noted: {
+            task: string;
+            attempt: number;
+            run: string;
+            root: string;
+            begun_at: string;
+            created: string[];
+            changed: string[];
+            deleted: string[];
+            omitted: number;
         };
         /** OfProject */
         OfProject: {
@@ -1900,6 +2016,15 @@ export interface components {
             next: number | null;
         };
         /**
+         * Touched
+         * @description `open` is the kernel's word on now; `noted` the record's; `folder` is null for who may not look around there.
+         */
+        Touched: {
+            open: components["schemas"]["OpenFile"][];
+            noted: components["schemas"]["Noted"][];
+            folder: components["schemas"]["Folder"] | null;
+        };
+        /**
          * Two
          * @description Two checkpoints by number; without b, a with the one before it.
          */
@@ -2005,6 +2130,39 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description an error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failed"];
+                };
+            };
+        };
+    };
+    post_links: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewLink"];
+            };
+        };
+        responses: {
+            /** @description done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Link"];
+                };
             };
             /** @description an error */
             default: {
@@ -2533,6 +2691,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OpenFile"][];
+                };
+            };
+            /** @description an error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failed"];
+                };
+            };
+        };
+    };
+    get_sessions_session_touched: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Touched"];
                 };
             };
             /** @description an error */
@@ -3317,6 +3506,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Enrolled"];
+                };
+            };
+            /** @description an error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failed"];
+                };
+            };
+        };
+    };
+    post_operators_target_grants: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                target: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Give"];
+            };
+        };
+        responses: {
+            /** @description done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Grant"];
                 };
             };
             /** @description an error */

@@ -29,7 +29,10 @@ export function go(to: string, replace = false): void {
   if (replace) history.replaceState(null, "", to);
   else history.pushState(null, "", to);
   route.read();
-  if (!replace) window.scrollTo(0, 0);
+  if (replace) return;
+  window.scrollTo(0, 0);
+  // What was pressed is gone with its page: whoever goes on by keyboard begins at the new one.
+  document.getElementById("main")?.focus({ preventScroll: true });
 }
 
 /** Follow links to pages of our own without loading the page again. */

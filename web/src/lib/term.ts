@@ -132,12 +132,12 @@ export function cells(term: Terminal): { width: number; height: number } | null 
 
 const SMALLEST_PX = 5; // below this nothing is legible
 
-/** Letters as large as the whole terminal in its box allows, up to the usual size. */
+/** Letters as large as the whole terminal in its box allows, up to the usual size and down to the least. */
 export class Scale {
   private of = "";
   private most: number;
 
-  constructor(private usual: number) {
+  constructor(private usual: number, private least = SMALLEST_PX) {
     this.most = usual;
   }
 
@@ -151,7 +151,7 @@ export class Scale {
     const now = term.options.fontSize ?? this.usual;
     const room = Math.min(width / (cell.width * term.cols), height / (cell.height * term.rows));
     if (room < 1) this.most = now - 0.5; // cells are whole pixels: what did not fit once is not tried again
-    const font = Math.max(SMALLEST_PX, Math.min(this.most, Math.floor(now * room * 2) / 2));
+    const font = Math.max(this.least, Math.min(this.most, Math.floor(now * room * 2) / 2));
     if (font === now) return;
     term.options.fontSize = font;
     requestAnimationFrame(() => this.fit(term, box));

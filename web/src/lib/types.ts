@@ -14,6 +14,9 @@ export type Away = Schemas["Away"];
 export type Ask = Schemas["Ask"];
 export type Me = Schemas["Me"];
 export type Operator = Schemas["Enrolled"];
+export type Grant = Schemas["Grant"];
+export type Link = Schemas["Link"];
+export type Touched = Schemas["Touched"];
 export type Verified = Schemas["Verdict"];
 export type Project = Schemas["Project"];
 export type ProjectState = Schemas["ProjectState"];
@@ -50,7 +53,7 @@ export interface TimelinePage {
   next: number | null;
 }
 export interface Verification {
-  results?: { command: string | string[]; state: string; exit_code?: number | null }[];
+  results?: { command: string | string[]; state: string; exit_code?: number | null; tail?: string; session?: string | null }[];
 }
 export type Check = { command: string | string[] } | { profile: string };
 export interface Doubt {
@@ -58,6 +61,9 @@ export interface Doubt {
   run: string;
   effect?: string;
   action?: string | null;
+  args?: unknown;
+  error?: string | null;
+  begun_at?: string | null;
 }
 export type Run = Omit<Schemas["Run"], "in_doubt"> & { in_doubt: Omit<Doubt, "run">[] };
 export type Difference = Schemas["Difference"] & { removed?: unknown[]; added?: unknown[]; entries?: Difference[] };

@@ -3,10 +3,13 @@ import type { Terminal } from "@xterm/xterm";
 import { Attachment } from "../lib/attach";
 import { cells, open, Scale, type View } from "../lib/term";
 import { plain } from "../lib/text";
+import { chosen, choose, Hand } from "./letters";
 import type { AttachMessage, Controls, Session } from "../lib/types";
 
 // Reports of the mouse and of focus come from moving about, not from typing: they must not take free controls.
 const REPORT = /^(\x1b\[[IO]|\x1b\[<[\d;]+[mM]|\x1b\[M[\s\S]{3})+$/;
+
+const READABLE_PX = 11; // of a terminal's letters on a phone, at arm's length
 
 export class Viewer {
   connected = $state(false);
@@ -21,17 +24,21 @@ export class Viewer {
   /** Output is put into the page for screen readers. A choice, because it hinders input methods. */
   aloud = $state(localStorage.getItem("aloud") === "yes");
   readonly touch = matchMedia("(pointer: coarse)").matches || matchMedia("(max-width: 719px)").matches;
+  readonly usual = this.touch ? 12 : 13;
   term: Terminal;
   private attachment: Attachment;
   private view: View;
   private acted = false;
   private scale: Scale;
   private base: number;
+  private hand: Hand | null = null;
+  /** How large letters are to be, in pixels, where somebody said so. */
+  letters = $state(chosen());
   private watch: ResizeObserver;
 
   constructor(id: string, private box: HTMLElement, leave: () => void, search: () => void) {
-    this.base = this.touch ? 12 : 13;
-    this.scale = new Scale(this.base);
+    this.base = this.letters ?? this.usual;
+    this.scale = this.scaled();
     this.view = open(box, { fontSize: this.base, typing: !this.touch, ask: (url) => (this.link = url) });
     this.term = this.view.term;
     this.term.options.screenReaderMode = this.aloud;
@@ -50,6 +57,7 @@ export class Viewer {
     }); // prettier-ignore
     this.watch = new ResizeObserver(() => this.fit());
     this.watch.observe(box);
+    if (this.touch) this.hand = new Hand(box, () => this.letters ?? this.base, (px) => this.setLetters(px));
   }
 
   get mine(): boolean {
@@ -82,8 +90,17 @@ export class Viewer {
     localStorage.setItem("aloud", yes ? "yes" : "no");
   }
 
+  setLetters(px: number | null): void {
+    this.letters = choose(px);
+    this.base = this.letters ?? this.usual;
+    this.scale = this.scaled();
+    this.term.options.fontSize = this.base;
+    requestAnimationFrame(() => this.fit());
+  }
+
   dispose(): void {
     this.watch.disconnect();
+    this.hand?.dispose();
     this.attachment.close();
     this.view.dispose();
   }
@@ -95,6 +112,11 @@ export class Viewer {
     const lines: string[] = [];
     for (let y = 0; y < this.term.rows; y += 1) lines.push(buffer.getLine(buffer.baseY + y)?.translateToString(true) ?? "");
     return lines.join("\n").trimEnd();
+  }
+
+  /** In the hand a terminal is moved about sooner than made too small to read; a size that was chosen is kept. */
+  private scaled(): Scale {
+    return new Scale(this.base, this.letters ?? (this.touch ? READABLE_PX : undefined));
   }
 
   private may(): boolean {
@@ -161,6 +183,7 @@ export class Viewer {
     if (!size || !cell) return;
     if (this.acted && this.mine && (size.cols !== this.term.cols || size.rows !== this.term.rows)) this.attachment.resize(size.cols, size.rows);
     this.scale.fit(this.term, this.box);
+    this.hand?.follow(this.term, cell.height);
   }
 }
 

@@ -121,6 +121,7 @@ class OperatorOps(Base):
             await asyncio.shield(self.operators.revoke_operator(who, commit))
         requests = self.pending.recheck("" if grant is not None else who.id)
         self.tokens.recheck()
+        self.logins.recheck()
         wanted: list[Json] = [] if grant is not None else [{"operator": who.id}]
         closed, unable = await self._close_channels([*wanted, *({"grant": g} for g in ending)])
         await self.journal.written()

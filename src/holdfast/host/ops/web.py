@@ -16,7 +16,7 @@ from .base import Base, number, why_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..identity import Caller
-    from ..operators import Commit
+    from ..operators import Commit, Operator
 
 Json = dict[str, Any]
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -27,11 +27,12 @@ class WebOps(Base):
 
     async def op_web(self, request: Json, caller: Caller) -> Json:
         """Serve HTTP at an address from now on, also after a restart; or no more."""
-        listen = request.get("listen")
+        listen, url = request.get("listen"), request.get("url")
         if listen is None:
             await asyncio.shield(self.daemon.web.forget())
         else:
-            await asyncio.shield(self.daemon.web.use(*web.parse(str(listen))))
+            public = None if url is None else web.public(str(url))
+            await asyncio.shield(self.daemon.web.use(*web.parse(str(listen)), public))
         self.journal.note("web", session=None, actor=caller.actor, why=why_of(request), web=self.daemon.web.about())
         await self.journal.written()
         return {"web": self.daemon.web.about()}
@@ -67,43 +68,58 @@ class WebOps(Base):
             await self.tokens.ended(hash)
         return who.actor
 
-    # -- browsers: whoever is let in acts as the owner of this home, so it is the owner who lets in
+    # -- browsers: a person lets in browsers of their own; the owner also those of the other people enrolled here
 
     async def op_login_add(self, request: Json, caller: Caller) -> Json:
         """A link that lets one browser in: the client made its secret, and sends the hash."""
-        self._owner(caller)
-        until = await asyncio.shield(self.logins.add(_hash(request.get("hash")), self._noted("link", request, caller)))
-        return {"until": until}
+        who = self._whose(request, caller)
+        commit = self._noted("link", request, caller, who)
+        until = await asyncio.shield(self.logins.add(_hash(request.get("hash")), who, commit))
+        return {"operator": who.id, "name": who.name, "until": until}
+
+    def _whose(self, request: Json, caller: Caller) -> Operator:
+        """Whoever comes in has all rights of that person: so nobody makes one who has fewer, or who was not alone."""
+        asked = request.get("operator")
+        who = self.operators.by_id[caller.operator] if asked is None else self.operators.find(str(asked))
+        if caller.kind != "human":
+            raise refused("a browser is a person's", "an agent comes with a token: hold mcp token AGENT")
+        if caller.bound_by:
+            why = "others had hands on this session, and may less than a browser would"
+            raise refused(why, "use a terminal of your own")
+        owner = caller.operator == self.operators.first and caller.may("enrol", None)
+        if not owner and (who.id != caller.operator or who.id == self.operators.first):
+            raise refused(f"{caller.name} lets in browsers of their own", "ask the owner of this home")
+        return who
 
     async def op_login_use(self, request: Json, caller: Caller) -> Json:
         """A browser came with a link; `login` is the hash of the secret that it gets for it."""
         self._owner(caller)
         link, login = _hash(request.get("hash")), _hash(request.get("login"))
-        until = await asyncio.shield(self.logins.use(link, login, self._noted("login", request, caller)))
-        return {"until": until}
+        commit = self._noted("login", request, caller, self.logins.whose(link))
+        return {"until": await asyncio.shield(self.logins.use(link, login, commit))}
 
     async def op_login_check(self, request: Json, caller: Caller) -> Json:
-        """Who a browser is; with `ended` an answer comes when it is nobody any more."""
+        """Whose browser it is; with `ended` an answer comes when it is nobody's any more."""
         self._owner(caller)
         hash = _hash(request.get("hash"))
-        until = self.logins.check(hash, time.time())
+        who, until = self.logins.check(hash, time.time())
         if request.get("ended"):
             await self.logins.ended(hash)
-        return {**caller.actor, "until": until}
+        return {**who.actor, "owner": who.id == self.operators.first, "until": until}
 
     async def op_login_end(self, request: Json, caller: Caller) -> Json:
         """One browser is out, or, without a hash, all of them."""
         self._owner(caller)
         hash = None if request.get("hash") is None else _hash(request.get("hash"))
-        return {"ended": await asyncio.shield(self.logins.end(hash, self._noted("logout", request, caller)))}
+        return {"ended": await asyncio.shield(self.logins.end(hash, self._noted("logout", request, caller, None)))}
 
     def _owner(self, caller: Caller) -> None:
         if caller.operator != self.operators.first:
-            raise refused("the console is the owner's", "an agent comes with a token: hold mcp token AGENT")
+            raise refused("that is the web process's to ask", "an agent comes with a token: hold mcp token AGENT")
 
-    def _noted(self, kind: str, request: Json, caller: Caller) -> Commit:
-        why = why_of(request)
-        return lambda work: self.journal.commit(work, kind, actor=caller.actor, why=why)
+    def _noted(self, kind: str, request: Json, caller: Caller, whom: Operator | None) -> Commit:
+        why, facts = why_of(request), {} if whom is None else {"whom": whom.actor}
+        return lambda work: self.journal.commit(work, kind, actor=caller.actor, why=why, **facts)
 
 
 def _hash(value: object) -> str:
