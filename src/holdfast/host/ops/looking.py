@@ -7,8 +7,8 @@ import contextlib
 from typing import Any
 
 from ...model.errors import invalid
-from .. import checks, news
 from .. import changes as moved
+from .. import checks, news
 from ..last_line import last_line
 from ..observe import net, proc
 from ..recording import recording
