@@ -78,6 +78,7 @@ def test_what_happened_while_one_was_away_is_told_and_leads_into_the_replay(hold
     desk.wait_for_url("**/replay?at=*")
     chrome.shows(desk, "before I left")
     assert "\nmeanwhile" not in chrome.screen(desk)  # the jump leads to where it was left
+    expect(desk.get_by_label("Position")).to_be_enabled()
     desk.get_by_label("Position").focus()
     desk.keyboard.press("End")
     chrome.shows(desk, "\nmeanwhile")

@@ -70,7 +70,7 @@ async def test_revoking_a_person_closes_their_sockets_at_once(hold: HomeForTests
         async with browser.socket("/api/live?all=1") as live:
             await live.text("sessions")
             hold.host.revoke("anna")
-            assert await live.closed() == 4401
+            assert await live.closed() in (4401, 4403)  # nobody any more, or one who may see nothing: both at once
 
 
 def test_agents_make_no_links_and_nobody_in_a_shared_terminal_does(hold: HomeForTests, browser: Browser) -> None:
