@@ -23,6 +23,7 @@ from ..system.files import read_json, sync_file, write_json
 from . import handed, isolate, recipe
 from .changes import Changes
 from .link import KeeperLink, dial_soon
+from .links import follow_links
 from .session import Session, keeper_alive
 from .zygote import Zygote
 
@@ -386,24 +387,3 @@ def boot_id() -> str:
             return f.read().strip()
     except OSError:
         return ""
-
-
-def follow_links(links: str, env: dict[str, str]) -> None:
-    """Point the session's stable links at the latest controller's agent and display."""
-    display = env.get("DISPLAY", "")
-    targets = {"ssh-agent": env.get("SSH_AUTH_SOCK")}
-    if display.startswith(":"):
-        targets["display"] = "/tmp/.X11-unix/X" + display[1:].split(".")[0]
-    for name, target in targets.items():
-        path = os.path.join(links, name)
-        if not target or os.path.realpath(target) == os.path.realpath(path) or target == path:
-            continue
-        temporary = path + ".new"
-        try:
-            os.makedirs(links, mode=0o700, exist_ok=True)  # most sessions never need them
-            if os.path.lexists(temporary):
-                os.unlink(temporary)
-            os.symlink(target, temporary)
-            os.replace(temporary, path)
-        except OSError:
-            log.warning("could not point %s at %s", path, target)

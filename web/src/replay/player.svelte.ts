@@ -15,8 +15,6 @@ export interface Placed {
   at: number;
 }
 
-const HAIR_S = 0.001;
-
 export class Player {
   /** Seconds on the axis. */
   position = $state(0);
@@ -59,8 +57,7 @@ export class Player {
   }
 
   async seek(to: number): Promise<void> {
-    // A slider rounds its values: its end is the end, not a hair before the last thing that was printed.
-    this.position = to > this.length - HAIR_S ? this.length : Math.max(0, to);
+    this.position = Math.max(0, Math.min(this.length, to));
     const mine = ++this.turn;
     const wanted = this.before(this.position);
     if (wanted < this.shown) {

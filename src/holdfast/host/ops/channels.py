@@ -12,7 +12,7 @@ from ...model.errors import HoldfastError
 from ...wire import frames
 from .. import ended, recipe, views
 from ..link import dial
-from ..registry import follow_links
+from ..links import follow_links
 from ..server import Reply
 from ..session import Session
 from .approving import Approving
