@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("holdfast.host")
 
 
 def follow_links(links: str, env: dict[str, str]) -> None:
