@@ -62,7 +62,7 @@ def test_somebody_let_in_sees_what_was_granted_and_their_page_ends_when_they_are
     chrome.shows(phone, "building")
     phone.get_by_label("Text to type").fill("hello from anna")
     phone.get_by_role("button", name="Send").click()
-    build.wait(text="hello from anna", timeout=60)
+    assert build.wait(text="hello from anna", timeout=60).event != "timeout"
     assert build.status().controls.name == "anna"
 
     desk.get_by_role("button", name="Done").click()

@@ -45,7 +45,7 @@ def test_a_prompt_is_answered_from_a_phone_and_the_program_goes_on(hold: HomeFor
     card.get_by_label("Reply to deploy").fill("y")
     card.get_by_role("button", name="Reply").click()
     expect(card).to_have_count(0)
-    session.wait(text="said y", timeout=60)
+    assert session.wait(text="said y", timeout=60).event != "timeout"
     assert session.status().pid == pid
 
 
@@ -62,7 +62,7 @@ def test_a_secret_is_nowhere_but_in_its_own_request(hold: HomeForTests, url: str
     card.get_by_role("button", name="Reply").click()
     expect(card).to_have_count(0)
     digest = hashlib.sha256(SECRET.encode()).hexdigest()
-    session.wait(text=digest, timeout=60)
+    assert session.wait(text=digest, timeout=60).event != "timeout"
     phone.goto(f"{url}/sessions/{session.id}")
     chrome.shows(phone, digest[:20])
     carriers = [where for where, body in wire.requests if SECRET in body or SECRET in where]
@@ -104,7 +104,7 @@ def test_keys_that_glass_lacks_are_in_a_bar(hold: HomeForTests, url: str, phone:
     chrome.shows(phone, "^C")
     phone.get_by_role("button", name="Up", exact=True).click()
     phone.get_by_role("button", name="Enter", exact=True).click()
-    session.wait(text="one\r\n(?s:.*)one\r\n(?s:.*)one", timeout=60)
+    assert session.wait(text="one\r\n(?s:.*)one\r\n", start=0, timeout=60).event != "timeout"
 
 
 def test_questions_and_requests_are_answered_with_buttons(hold: HomeForTests, phone: Page) -> None:

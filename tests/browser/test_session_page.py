@@ -24,7 +24,7 @@ def test_files_that_are_open_and_files_that_changed_are_shown_apart(
     hold: HomeForTests, url: str, desk: Page, tmp_path: Path
 ) -> None:
     session = hold.run("bash", "-c", "exec 3>held; echo ready; while read -r name; do echo x > $name; done", cwd=str(tmp_path))
-    session.wait(text="ready", timeout=60)
+    assert session.wait(text="ready", timeout=60).event != "timeout"
     _open(desk, url, session.id)
     desk.get_by_role("tab", name="Files").click()
     expect(desk.get_by_role("region", name="Open now")).to_contain_text(str(tmp_path / "held"))
@@ -32,7 +32,7 @@ def test_files_that_are_open_and_files_that_changed_are_shown_apart(
     expect(folder).to_contain_text("held")
     expect(folder).to_contain_text("whoever did it")  # no more than the kernel knows
     session.send("made-later", enter=True)
-    session.wait(quiet=0.2, timeout=60)
+    assert session.wait(quiet=0.2, timeout=60).event != "timeout"
     folder.get_by_role("button", name="Look again").click()
     expect(folder).to_contain_text("made-later")
 

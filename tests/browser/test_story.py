@@ -43,7 +43,7 @@ def test_one_build_many_hands_and_not_a_byte_lost(hold: HomeForTests, url: str, 
     starter = subprocess.Popen([*HOLD, "run", "-n", "build", "--", "bash", "-c", BUILD], env=hold.env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     until(lambda: any(s["name"] == "build" for s in hold.host.call("ls")), 60)
     session = hold.host.session("build")
-    session.wait(text="begun", timeout=60)
+    assert session.wait(text="begun", timeout=60).event != "timeout"
     starter.kill()
     starter.communicate(timeout=60)
     about = session.status()

@@ -102,7 +102,7 @@ def test_text_is_found_and_the_tabs_tell_of_processes_and_people(hold: HomeForTe
 
 def test_an_ended_session_shows_how_it_ended_and_starts_again(hold: HomeForTests, url: str, desk: Page) -> None:
     session = hold.run("bash", "-c", "echo first; exit 4", name="short")
-    session.wait(exit=True, timeout=60)
+    assert session.wait(exit=True, timeout=60).event != "timeout"
     desk.goto(f"{url}/sessions/{session.id}")
     expect(desk.get_by_text("This session has ended")).to_be_visible()
     expect(desk.get_by_text("exit 4", exact=True)).to_be_visible()

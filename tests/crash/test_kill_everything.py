@@ -92,7 +92,7 @@ def test_killing_clients_sdk_and_daemon_in_every_order_changes_no_pid_and_no_lin
     for n, s in enumerate(sessions):
         s.send(f"{n}\n")
     for n, s in enumerate(sessions):
-        s.wait(exit=True, timeout=30)
+        assert s.wait(exit=True, timeout=30).event != "timeout"
         ended = until(lambda s=s: (got := s.status()).state == "exited" and got)  # type: ignore[misc]
         assert ended.exit is not None
         assert (ended.exit.code, ended.exit.known) == (n, True)

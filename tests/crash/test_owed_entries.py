@@ -67,7 +67,7 @@ def test_a_start_and_a_restart_are_told_by_the_next_host(hold: HomeForTests, tmp
 
 def test_a_command_is_told_by_the_next_host(hold: HomeForTests, tmp_path: Path) -> None:
     shell = hold.run("bash", "--norc", name="sh")
-    shell.wait(input=True, timeout=WAIT_S)
+    assert shell.wait(input=True, timeout=WAIT_S).event != "timeout"
     effect = tmp_path / "effect"
     killed_in_between(hold, effect, "exec", "sh", "--why", "to see", "--", f"touch {effect}")
     until(lambda: journal(hold, "exec"), WAIT_S)
@@ -79,7 +79,7 @@ def test_a_command_is_told_by_the_next_host(hold: HomeForTests, tmp_path: Path) 
 
 def test_nothing_is_removed_or_renamed_before_that_is_in_the_journal(hold: HomeForTests) -> None:
     ended = hold.run("true", name="ended")
-    ended.wait(exit=True, timeout=WAIT_S)
+    assert ended.wait(exit=True, timeout=WAIT_S).event != "timeout"
     until(lambda: ended.status().state == "exited", WAIT_S)
     until(lambda: [e for e in journal(hold, "ended") if e["session"] == ended.id], WAIT_S)
     with unwritable(hold):

@@ -19,9 +19,9 @@ pytestmark = pytest.mark.serial
 def healthy(hold: HomeForTests, bystander: object) -> None:
     """The daemon answers, another session goes on, and a new one starts."""
     bystander.send("ping\n")  # type: ignore[attr-defined]
-    bystander.wait(text="ping\r\nping\r\n", timeout=30)  # type: ignore[attr-defined]
+    assert bystander.wait(text="ping\r\nping\r\n", timeout=30).event != "timeout"  # type: ignore[attr-defined]
     fresh = hold.run("sh", "-c", "echo fresh; cat")
-    fresh.wait(text="fresh", timeout=30)
+    assert fresh.wait(text="fresh", timeout=30).event != "timeout"
     fresh.stop(0)
 
 
@@ -109,7 +109,7 @@ def test_a_program_killed_for_its_memory_is_told_and_its_keeper_lives(hold: Home
     s = hold.run("sh", "-c", f"{sys.executable} -c '{eater}'; echo code $?; cat", memory_max=64 << 20)
     if not any("memory" in leaf for leaf in hold.host.call("status", session=s.id)["cgroup"]):
         pytest.skip("this machine gives us no memory cgroup")
-    s.wait(text="code 137", timeout=60)
+    assert s.wait(text="code 137", timeout=60).event != "timeout"
     assert s.status().state == "live"
     healthy(hold, bystander)
 

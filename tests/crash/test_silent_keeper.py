@@ -92,7 +92,7 @@ def door(hold: HomeForTests, session: Session) -> tuple[Path, Path]:
 def test_a_session_whose_door_was_not_open_yet_when_a_new_host_looked_is_waited_for(hold: HomeForTests, asked: str) -> None:
     """As it is between a keeper's lock and its address: it lives, and cannot be reached."""
     s = hold.run("bash", "-c", "read -r line; echo got $line; python3 -m http.server --bind 127.0.0.1 $line")
-    s.wait(input=True, timeout=DEADLINE_S)
+    assert s.wait(input=True, timeout=DEADLINE_S).event != "timeout"
     path, away = door(hold, s)
     path.rename(away)
     hold.kill_daemon()

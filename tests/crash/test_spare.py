@@ -52,7 +52,7 @@ def killed(pid: int) -> None:
 
 def works(hold: HomeForTests, word: str) -> None:
     s = hold.run("sh", "-c", f"echo {word}; exit 7")
-    s.wait(exit=True, timeout=60)
+    assert s.wait(exit=True, timeout=60).event != "timeout"
     until(lambda: s.status().state == "exited", timeout=60)
     assert read_all(s) == f"{word}\r\n".encode()
     ended = s.status().exit
@@ -90,7 +90,7 @@ def test_a_program_on_pipes_does_without_the_terminal_that_was_prepared(hold: Ho
     spare = the_spare(hold)
     s = hold.run("sh", "-c", "test -t 0 || echo no terminal; ls /proc/$$/fd | wc -l", pipes=True)
     assert hold.keeper_pid(s) == spare or s.status().state != "live"
-    s.wait(exit=True, timeout=60)
+    assert s.wait(exit=True, timeout=60).event != "timeout"
     until(lambda: s.status().state == "exited", timeout=60)
     assert read_all(s).split(b"\n")[0] == b"no terminal"
 

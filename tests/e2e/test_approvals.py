@@ -57,7 +57,7 @@ def bot(hold: HomeForTests) -> Iterator[Bot]:
 @pytest.fixture
 def shell(hold: HomeForTests, bot: Bot) -> Session:
     s = hold.run("bash", "--norc", name="sh")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     return s
 
 
@@ -137,7 +137,7 @@ def test_an_agent_in_a_humans_shell_is_still_an_agent(
 ) -> None:
     """It types into a person's shell, which then calls as that person: rules and answers see through that."""
     other = hold.run("bash", "--norc", name="other")
-    other.wait(input=True, timeout=30)
+    assert other.wait(input=True, timeout=30).event != "timeout"
     script = tmp_path / "script"
     script.write_text(f"exec {shlex.join(HOLD)} exec other -- echo danger > {tmp_path}/out 2>&1\n")
     rule(hold)
@@ -282,7 +282,7 @@ def test_an_agent_answers_a_prompt_where_it_may_type(hold: HomeForTests, bot: Bo
     item = approval(hold, "input")
     answered = bot("answer", item["id"], "bot")
     assert answered.code == 0, answered.err
-    s.wait(text="hello bot", timeout=30)
+    assert s.wait(text="hello bot", timeout=30).event != "timeout"
     assert hold("operator", "add", "viewer", "--kind", "agent", "--grant", "view").code == 0
     item = approval(hold, "input")
     assert hold("answer", item["id"], "x", HOLDFAST_OPERATOR="viewer").code == 4
@@ -351,7 +351,7 @@ def test_one_yes_is_for_one_run_however_often_the_request_is_sent(
         wanted_lines = "danger\n" * count
         until(lambda: seen.exists() and seen.read_text() == wanted_lines, 30)  # noqa: B023  (asked at once)
     job = hold.host.session("job")
-    job.wait(exit=True, timeout=60)
+    assert job.wait(exit=True, timeout=60).event != "timeout"
     until(lambda: job.status().state == "exited", 30)
     bot.host.call("run", **wanted)  # it is there: nothing is started
     job.remove()
@@ -364,7 +364,7 @@ def test_one_yes_is_for_one_run_however_often_the_request_is_sent(
 
 def test_a_restart_needs_the_same_yes_as_a_start(hold: HomeForTests, bot: Bot) -> None:
     """The session is a person's, and ended before the rule was written."""
-    hold.run("sh", "-c", "echo danger", name="job").wait(exit=True, timeout=60)
+    assert hold.run("sh", "-c", "echo danger", name="job").wait(exit=True, timeout=60).event != "timeout"
     until(lambda: hold.host.session("job").status().state == "exited", 30)
     rule(hold)
     again = bot.begin("restart", "job")

@@ -71,7 +71,7 @@ def visible(terminal: AttachedTerminal) -> dict[str, object]:
 
 def test_scrollback_is_restored(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "seq 1 500; cat")
-    s.wait(text="500\r\n", timeout=20)
+    assert s.wait(text="500\r\n", timeout=20).event != "timeout"
     with AttachedTerminal(hold, "attach", s.id) as terminal:
         terminal.shows("500")
         numbers = [int(n) for n in re.findall(r"^\d+$", terminal.screen.contents(), re.M)]
@@ -229,7 +229,7 @@ def test_attach_without_a_terminal_is_a_usage_error(hold: HomeForTests) -> None:
 def test_terminal_queries_are_answered_with_nobody_attached_and_only_once_with_clients(hold: HomeForTests) -> None:
     ask = "stty raw -echo; printf '\\033[6n'; dd bs=1 count=6 2>/dev/null | od -An -c; stty sane; echo over; cat"
     alone = hold.run("sh", "-c", ask)
-    alone.wait(text="over", timeout=20)
+    assert alone.wait(text="over", timeout=20).event != "timeout"
     assert b"033   [   1   ;   1   R" in read_all(alone)
     watched = hold.run("sh", "-c", "read x; " + ask)
     with AttachedTerminal(hold, "attach", watched.id) as terminal:
@@ -244,7 +244,7 @@ def test_terminal_queries_are_answered_with_nobody_attached_and_only_once_with_c
 def test_ssh_agent_follows_the_latest_controller(hold: HomeForTests, tmp_path: Path) -> None:
     s = hold.run("sh", "-c", 'readlink "$SSH_AUTH_SOCK"; while read x; do readlink "$SSH_AUTH_SOCK"; done',
                  env={"SSH_AUTH_SOCK": str(tmp_path / "first")})  # fmt: skip
-    s.wait(text="first", timeout=20)
+    assert s.wait(text="first", timeout=20).event != "timeout"
     with AttachedTerminal(hold, "attach", s.id, SSH_AUTH_SOCK=str(tmp_path / "second")) as terminal:
         terminal.until(lambda: s.status().attached_count == 1)
         terminal.type(b"again\r")

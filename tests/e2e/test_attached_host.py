@@ -38,7 +38,7 @@ def running(hold: HomeForTests) -> int:
 
 def test_a_question_of_the_program_is_answered_after_the_host_died(hold: HomeForTests) -> None:
     s = hold.run("python3", "-c", ASKS)
-    s.wait(text="ready", timeout=WAIT_S)
+    assert s.wait(text="ready", timeout=WAIT_S).event != "timeout"
     with AttachedTerminal(hold, "attach", s.id) as terminal:
         terminal.shows("ready", WAIT_S)
         for round_ in range(1, 3):
@@ -52,7 +52,7 @@ def test_a_question_of_the_program_is_answered_after_the_host_died(hold: HomeFor
 
 def test_a_question_is_answered_once_also_by_two_hosts(hold: HomeForTests) -> None:
     s = hold.run("python3", "-c", ASKS)
-    s.wait(text="ready", timeout=WAIT_S)
+    assert s.wait(text="ready", timeout=WAIT_S).event != "timeout"
     for round_ in range(1, 4):
         s.send("", enter=True)
         assert s.wait(text=rf"(?s)(answered.*){{{round_}}}", start=0, timeout=WAIT_S).event == "text"

@@ -49,12 +49,12 @@ def test_a_home_comes_back_elsewhere_with_everything_and_says_truthfully_what_is
     hold: HomeForTests, other: HomeForTests, tmp_path: Path
 ) -> None:
     ended = hold.run("sh", "-c", "echo finished; exit 3", name="ended")
-    ended.wait(exit=True, timeout=20)
+    assert ended.wait(exit=True, timeout=20).event != "timeout"
     until(lambda: ended.status().state == "exited")
     shell = hold.run("bash", name="shell")
     done = shell.exec("echo from exec; false")
     running = hold.run("sh", "-c", "echo started; while read x; do echo got $x; done", name="running")
-    running.wait(text="started", timeout=20)
+    assert running.wait(text="started", timeout=20).event != "timeout"
     until(lambda: shell.status().activity.kind == "at_prompt")  # and has printed it
     output = read_all(shell)
 
@@ -84,7 +84,7 @@ def test_a_backup_under_heavy_output_is_whole_up_to_where_it_was_taken(
     hold: HomeForTests, other: HomeForTests, tmp_path: Path
 ) -> None:
     s = hold.run("sh", "-c", "i=0; while :; do i=$((i+1)); echo line $i; done", name="flood")
-    s.wait(text="line 2000\r\n", timeout=30)
+    assert s.wait(text="line 2000\r\n", timeout=30).event != "timeout"
     for n in range(2):
         file = str(tmp_path / f"{n}.tgz")
         assert hold("backup", file).code == 0
@@ -100,7 +100,7 @@ def test_a_backup_under_heavy_output_is_whole_up_to_where_it_was_taken(
 
 def test_nothing_of_running_processes_is_in_a_backup(hold: HomeForTests, tmp_path: Path) -> None:
     s = hold.run("bash", name="shell", env={"SSH_AUTH_SOCK": "/nowhere/agent"})
-    s.wait(input=True, timeout=20)
+    assert s.wait(input=True, timeout=20).event != "timeout"
     (hold.path / "sessions" / s.id / "exec").mkdir(exist_ok=True)  # it comes with the first command
     os.mkfifo(hold.path / "sessions" / s.id / "exec" / "fifo")
     assert hold("backup", str(tmp_path / "b.tgz")).code == 0
@@ -140,7 +140,7 @@ def test_restore_refuses_a_home_in_use_and_force_moves_it_aside(hold: HomeForTes
     s.stop(0)
     refused = hold("restore", file)
     assert (refused.code, "sessions in" in refused.err) == (5, True)
-    hold.run("true", name="second").wait(exit=True, timeout=20)
+    assert hold.run("true", name="second").wait(exit=True, timeout=20).event != "timeout"
     until(lambda: hold.host.session("second").status().state == "exited")
     hold.host.close()
     done = hold("restore", file, "--force", "--json")
@@ -153,7 +153,7 @@ def test_restore_refuses_a_home_in_use_and_force_moves_it_aside(hold: HomeForTes
 
 def test_a_host_without_sessions_is_refused_without_force(hold: HomeForTests, tmp_path: Path) -> None:
     s = hold.run("true", name="x")
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     until(lambda: s.status().state == "exited")
     file = str(tmp_path / "b.tgz")
     assert hold("backup", file).code == 0
@@ -204,7 +204,7 @@ def test_a_link_is_not_followed_by_a_later_member(other: HomeForTests, tmp_path:
 
 def test_a_damaged_backup_changes_nothing(hold: HomeForTests, other: HomeForTests, tmp_path: Path) -> None:
     s = hold.run("sh", "-c", "head -c 300000 /dev/urandom | base64", name="x")
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     assert hold("backup", str(tmp_path / "good.tgz")).code == 0
     good = (tmp_path / "good.tgz").read_bytes()
     flipped = bytearray(good)
@@ -226,7 +226,7 @@ def test_a_damaged_backup_changes_nothing(hold: HomeForTests, other: HomeForTest
 
 
 def test_a_backup_goes_through_a_pipe(hold: HomeForTests, other: HomeForTests) -> None:
-    hold.run("true", name="x").wait(exit=True, timeout=20)
+    assert hold.run("true", name="x").wait(exit=True, timeout=20).event != "timeout"
     saved = hold("backup", "-")
     assert saved.code == 0
     assert other("restore", "-", stdin=saved.raw).code == 0
@@ -234,7 +234,7 @@ def test_a_backup_goes_through_a_pipe(hold: HomeForTests, other: HomeForTests) -
 
 
 def test_a_backup_replaces_an_older_one_whole_and_a_device_not_at_all(hold: HomeForTests, tmp_path: Path) -> None:
-    hold.run("true", name="x").wait(exit=True, timeout=20)
+    assert hold.run("true", name="x").wait(exit=True, timeout=20).event != "timeout"
     file = tmp_path / "b.tgz"
     file.write_bytes(b"old")
     assert hold("backup", str(file)).code == 0

@@ -103,7 +103,7 @@ def test_a_mistake_about_a_session_harms_nothing(
 
 def test_an_evil_pattern_ends_in_time(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "head -c 200000 /dev/zero | tr '\\0' a; cat", name="s")
-    s.wait(quiet=0.2, timeout=20)
+    assert s.wait(quiet=0.2, timeout=20).event != "timeout"
     done = hold("wait", "s", "--for", "text=(a+)+$b", "--timeout", "1", "--json")
     assert done.json["event"] == "timeout"
 
@@ -111,7 +111,7 @@ def test_an_evil_pattern_ends_in_time(hold: HomeForTests) -> None:
 def test_bytes_that_are_not_utf8_survive_in_arguments_and_environment(hold: HomeForTests) -> None:
     name = os.fsdecode(b"caf\xe9")
     s = hold.run("sh", "-c", 'printf "%s|%s" "$1" "$MINE" | od -An -tx1; cat', "sh", name, env={"MINE": name})
-    s.wait(text="7c", timeout=20)
+    assert s.wait(text="7c", timeout=20).event != "timeout"
     assert read_all(s).split() == [b"63", b"61", b"66", b"e9", b"7c", b"63", b"61", b"66", b"e9"]
     assert hold("status", s.id, "--json").json["command"][-1] == name
     done = hold("run", "-d", "-n", "bytes", "--", b"printf", b"%s", b"\xff\xfe")
@@ -139,7 +139,7 @@ def test_ten_megabytes_of_argument_are_refused_in_one_line(hold: HomeForTests) -
 
 def test_offsets_past_the_end_print_nothing(hold: HomeForTests) -> None:
     s = hold.run("echo", "hi", name="s")
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     done = hold("logs", "s", "--from", "99999")
     assert (done.code, done.out) == (0, "")
 
@@ -230,7 +230,7 @@ def test_a_very_long_home_works(tmp_path: Path) -> None:
 
 def test_a_log_corrupted_in_the_middle_costs_only_that_part(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "for i in 1 2 3 4 5; do echo line $i; sleep 0.05; done", name="s")
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     until(lambda: s.status().state == "exited")
     path = next((hold.path / "sessions" / s.id / "out").glob("*.out"))
     data = bytearray(path.read_bytes())

@@ -17,7 +17,7 @@ from tests.support.home import HOLD, HomeForTests, read_all, until
 def echoing(hold: HomeForTests, name: str = "c") -> Session:
     """A session that prints what it reads, once."""
     s = hold.run("sh", "-c", "stty -echo; echo ready; exec cat", name=name)
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     return s
 
 
@@ -32,7 +32,7 @@ def test_send_types_text_keys_and_return_in_that_order(hold: HomeForTests) -> No
     s = echoing(hold)
     answer = hold("send", "c", "--json", "one", "--key", "Tab", "--enter")
     assert answer.json["sent"] == 5
-    s.wait(text="one\t\r\n", timeout=30)
+    assert s.wait(text="one\t\r\n", timeout=30).event != "timeout"
     assert hold("wait", "c", "--for", "text=one", "--from", str(answer.json["offset"]), "--timeout", "30").code == 0
     quiet = hold("send", "c", "two", "--enter")
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
@@ -41,15 +41,15 @@ def test_send_types_text_keys_and_return_in_that_order(hold: HomeForTests) -> No
 def test_send_takes_text_that_looks_like_an_option_after_two_dashes(hold: HomeForTests) -> None:
     s = echoing(hold)
     assert hold("send", "c", "--enter", "--", "--help").code == 0
-    s.wait(text="--help", timeout=30)
+    assert s.wait(text="--help", timeout=30).event != "timeout"
 
 
 def test_send_passes_stdin_byte_for_byte(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "stty raw -echo; echo ready; head -c 300 | od -An -v -tu1", name="c")
-    s.wait(text="ready", timeout=30)
+    assert s.wait(text="ready", timeout=30).event != "timeout"
     data = bytes(range(256)) + b"x" * 44
     assert hold("send", "c", "--stdin", stdin=data).code == 0
-    s.wait(exit=True, timeout=30)
+    assert s.wait(exit=True, timeout=30).event != "timeout"
     printed = read_all(s).partition(b"ready")[2].split()
     assert bytes(int(n) for n in printed) == data
 
@@ -57,7 +57,7 @@ def test_send_passes_stdin_byte_for_byte(hold: HomeForTests) -> None:
 def test_send_streams_more_than_one_frame_of_stdin(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "wc -c", name="c", pipes=True)
     assert hold("send", "c", "--stdin", "--eof", stdin=b"z" * 300_000).code == 0
-    s.wait(exit=True, timeout=30)
+    assert s.wait(exit=True, timeout=30).event != "timeout"
     assert read_all(s).strip() == b"300000"
 
 
@@ -83,13 +83,13 @@ def test_what_cannot_be_sent_is_a_usage_error_and_types_nothing(hold: HomeForTes
 
 def test_a_secret_is_asked_for_without_echo_and_sent_with_its_return(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "stty -echo; printf 'Password: '; read p; echo; echo len ${#p}", name="c")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     with AttachedTerminal(hold, "send", "c", "--secret") as terminal:
         terminal.shows("secret for c:")
         terminal.type(b"hunter2\r")
         assert terminal.wait() == 0
         assert b"hunter2" not in terminal.raw
-    s.wait(text="len 7", timeout=30)
+    assert s.wait(text="len 7", timeout=30).event != "timeout"
     until(lambda: s.status().state == "exited")  # nothing is written or removed in its folder any more
     assert b"hunter2" not in read_all(s)
     stored = b"".join(p.read_bytes() for p in hold.path.rglob("*") if p.is_file())
@@ -98,11 +98,11 @@ def test_a_secret_is_asked_for_without_echo_and_sent_with_its_return(hold: HomeF
 
 def test_a_secret_from_stdin_needs_no_terminal_and_one_return_is_enough(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "stty -echo; read a; echo one ${#a}; read b; echo two ${#b}", name="c")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     assert hold("send", "c", "--secret", "--stdin", stdin=b"hunter2\n").code == 0
-    s.wait(text="one 7", timeout=30)
+    assert s.wait(text="one 7", timeout=30).event != "timeout"
     assert hold("send", "c", "--secret", "--stdin", "--enter", stdin=b"hunter\n").code == 0
-    s.wait(text="two 6", timeout=30)
+    assert s.wait(text="two 6", timeout=30).event != "timeout"
 
 
 # -- wait ------------------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_wait_tells_what_came_true(hold: HomeForTests) -> None:
 
 
 def test_wait_is_124_when_the_time_is_up_and_tells_where_to_go_on(hold: HomeForTests) -> None:
-    hold.run("sh", "-c", "printf abc; cat", name="w").wait(input=True, timeout=30)
+    assert hold.run("sh", "-c", "printf abc; cat", name="w").wait(input=True, timeout=30).event != "timeout"
     answer = hold("wait", "w", "--for", "text=never", "--timeout", "0.2", "--json")
     assert (answer.code, answer.json["event"], answer.json["offset"]) == (124, "timeout", 3)
     human = hold("wait", "w", "--for", "exit", "--timeout", "0")
@@ -182,10 +182,10 @@ def test_a_command_that_goes_on_can_be_fetched_later(hold: HomeForTests) -> None
 def test_kill_sends_the_signal_to_whom_it_is_for(hold: HomeForTests) -> None:
     script = "trap 'echo main got USR1' USR1; echo ready; while :; do sleep 0.05; done"
     s = hold.run("sh", "-c", script, name="k")
-    s.wait(text="ready", timeout=30)
+    assert s.wait(text="ready", timeout=30).event != "timeout"
     answer = hold("kill", "k", "-s", "usr1", "--json").json
     assert (answer["signal"], answer["target"]) == ("SIGUSR1", "main")
-    s.wait(text="main got USR1", timeout=30)
+    assert s.wait(text="main got USR1", timeout=30).event != "timeout"
     assert hold("kill", "k", "-s", "9").code == 0
     assert s.wait(exit=True, timeout=30).detail["exit"]["signal"] == "SIGKILL"  # type: ignore[index]
     assert hold("kill", "k").code == 5  # it is not running any more
@@ -207,7 +207,7 @@ def test_stop_ends_several_at_once_and_reports_each_that_failed(hold: HomeForTes
 
 def test_stop_kills_what_ignores_the_request_after_the_grace_time(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "trap '' TERM HUP; echo ready; while :; do sleep 0.1; done", name="s")
-    s.wait(text="ready", timeout=30)
+    assert s.wait(text="ready", timeout=30).event != "timeout"
     answer = hold("stop", "s", "-t", "0.2", "--json").json
     assert (answer["state"], answer["exit"]["signal"]) == ("exited", "SIGKILL")
     assert hold("stop", "s").code == 0  # it is stopped: nothing to do is no failure
@@ -216,10 +216,10 @@ def test_stop_kills_what_ignores_the_request_after_the_grace_time(hold: HomeForT
 
 def test_restart_is_the_next_generation_under_the_same_id(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "echo here; cat", name="r")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     answer = hold("restart", "r", "--json").json
     assert (answer["id"], answer["generation"], answer["state"]) == (s.id, 2, "live")
-    s.wait(text=r"(?s)here.*here", timeout=30)
+    assert s.wait(text=r"(?s)here.*here", timeout=30).event != "timeout"
 
 
 def test_rm_forgets_ended_sessions_and_refuses_live_ones_unless_forced(hold: HomeForTests) -> None:
@@ -245,7 +245,7 @@ def test_rename_keeps_the_id_and_checks_the_name(hold: HomeForTests) -> None:
 
 def test_prune_takes_only_ended_sessions_that_are_old_enough(hold: HomeForTests) -> None:
     hold.run("cat", name="live")
-    hold.run("true", name="ended").wait(exit=True, timeout=30)
+    assert hold.run("true", name="ended").wait(exit=True, timeout=30).event != "timeout"
     until(lambda: hold("status", "ended", "--json").json["state"] == "exited")
     assert hold("prune", "--older-than", "1h", "--json").json == {"removed": []}
     assert [r["name"] for r in hold("prune", "--json").json["removed"]] == ["ended"]
@@ -279,11 +279,11 @@ def test_stdin_is_typed_while_it_is_still_coming(hold: HomeForTests) -> None:
         assert sender.stdin is not None
         sender.stdin.write(b"first\n")
         sender.stdin.flush()
-        s.wait(text="first\r\n", timeout=30)
+        assert s.wait(text="first\r\n", timeout=30).event != "timeout"
         sender.stdin.write(b"second\n")
         sender.stdin.close()
         assert sender.wait(30) == 0
-    s.wait(text="second\r\n", timeout=30)
+    assert s.wait(text="second\r\n", timeout=30).event != "timeout"
 
 
 def test_json_errors_are_documents_on_stdout(hold: HomeForTests) -> None:
@@ -297,7 +297,7 @@ def test_json_errors_are_documents_on_stdout(hold: HomeForTests) -> None:
 
 def test_a_missing_daemon_is_started_by_any_command(hold: HomeForTests) -> None:
     s = hold.run(sys.executable, "-c", "input()", name="c")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     hold.kill_daemon()
     assert hold("send", "c", "--enter").code == 0
     assert hold("wait", "c", "--for", "exit", "--timeout", "30").out == "c: exit code 0\n"

@@ -17,7 +17,7 @@ from tests.support.home import HOLD, HomeForTests, until
 
 def ended(hold: HomeForTests, script: str, **options: object) -> Session:
     s = hold.run("sh", "-c", script, **{"name": "s", **options})
-    s.wait(exit=True, timeout=30)
+    assert s.wait(exit=True, timeout=30).event != "timeout"
     until(lambda: s.status().state == "exited")
     return s
 
@@ -58,10 +58,10 @@ def test_a_tail_longer_than_a_reading_step_is_complete(hold: HomeForTests) -> No
 
 def test_since_is_a_moment_or_so_long_ago(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "echo early; read x; echo late; cat", name="s")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     between = until(lambda: hold.host.call("status", session=s.id)["observed_at"])
     s.send("", enter=True)
-    s.wait(text="late", timeout=30)
+    assert s.wait(text="late", timeout=30).event != "timeout"
     assert "late" in hold("logs", "s", "--since", between).out
     assert "early" not in hold("logs", "s", "--since", between).out
     assert "early" in hold("logs", "s", "--since", "1h").out
@@ -86,7 +86,7 @@ def test_a_session_without_output_prints_nothing_at_once(hold: HomeForTests) -> 
 
 def test_following_ends_with_the_session_and_misses_nothing(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "echo first; read x; echo second; printf last", name="s")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     with running([*HOLD, "logs", "-f", "s"], env=hold.env, stdout=subprocess.PIPE) as follower:
         assert follower.stdout is not None
         assert follower.stdout.readline() == b"first\n"
@@ -121,7 +121,7 @@ def test_an_interrupted_follower_is_exit_130_and_the_session_goes_on(hold: HomeF
 
 def test_following_from_past_the_end_waits_for_that_offset(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "stty -echo; echo 123456; read x; echo abcdef", name="s")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     end = s.status().output.end
     argv = [*HOLD, "logs", "-f", "s", "--raw", "--from", str(end + 3)]
     with running(argv, env=hold.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower:

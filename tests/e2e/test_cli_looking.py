@@ -27,7 +27,7 @@ def serve(hold: HomeForTests) -> int:
 
 
 def test_status_tells_what_a_session_is_doing_with_its_evidence(hold: HomeForTests) -> None:
-    hold.run("sh", "-c", "printf 'Proceed? '; read x", name="ask").wait(input=True, timeout=30)
+    assert hold.run("sh", "-c", "printf 'Proceed? '; read x", name="ask").wait(input=True, timeout=30).event != "timeout"
     lines = dict(line.split("\t", 1) for line in hold("status", "ask").out.splitlines())
     assert (lines["state"], lines["activity"], lines["confidence"]) == ("live", "waiting_for_input", "certain")
     assert lines["prompt"] == "Proceed?"
@@ -40,7 +40,7 @@ def test_status_tells_what_a_session_is_doing_with_its_evidence(hold: HomeForTes
 def test_status_without_a_session_tells_of_the_host_and_all_sessions(hold: HomeForTests) -> None:
     hold.run("cat", name="one")
     ended = hold.run("true", name="two")
-    ended.wait(exit=True, timeout=30)
+    assert ended.wait(exit=True, timeout=30).event != "timeout"
     until(lambda: ended.status().state == "exited")
     answer = hold("status", "--json").json
     assert answer["host"].keys() >= {"id", "pid", "version", "started_at"}
@@ -108,7 +108,7 @@ def test_a_port_that_no_session_serves_is_an_empty_list_and_exit_1_for_people(ho
 
 def test_files_show_offsets_and_locks(hold: HomeForTests) -> None:
     path = hold.path / "data"
-    hold.run("sh", "-c", f"exec 7>{path}; flock 7; printf hello >&7; cat", name="f").wait(input=True, timeout=30)
+    assert hold.run("sh", "-c", f"exec 7>{path}; flock 7; printf hello >&7; cat", name="f").wait(input=True, timeout=30).event != "timeout"
     found = [f for f in hold("files", "f", "--json").json if f["path"] == str(path) and f["fd"] == 7]
     assert {(f["kind"], f["offset"], f["lock"]) for f in found} == {("file", 5, "write")}
     rows = [row.split("\t")[2:] for row in hold("files", "f").out.splitlines()]
@@ -117,7 +117,7 @@ def test_files_show_offsets_and_locks(hold: HomeForTests) -> None:
 
 def test_screen_is_the_picture_not_the_bytes(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", r"printf '\033[2J\033[3;5Hhere\033[1;1Htop'; cat", name="scr")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     assert hold("screen", "scr").out == "top\n\n    here\n"
     picture = hold("screen", "scr", "--json").json
     assert (picture["cols"], picture["rows"], picture["cursor"]["x"]) == (80, 24, 3)
@@ -146,7 +146,7 @@ def test_top_in_a_pipe_is_one_table(hold: HomeForTests) -> None:
 
 
 def test_top_redraws_until_q_and_gives_the_terminal_back(hold: HomeForTests) -> None:
-    hold.run("sh", "-c", "printf 'sure? '; read x", name="ask").wait(input=True, timeout=30)
+    assert hold.run("sh", "-c", "printf 'sure? '; read x", name="ask").wait(input=True, timeout=30).event != "timeout"
     with AttachedTerminal(hold, "top", size=(120, 20)) as terminal:
         terminal.shows("1 waiting for input")
         terminal.shows("> sure?")

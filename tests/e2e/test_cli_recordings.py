@@ -14,7 +14,7 @@ SCRIPT = r"stty -echo; echo one; sleep 0.3; printf '\033[31mtwo\033[0m\033[6n'; 
 
 def recorded(hold: HomeForTests, script: str = SCRIPT) -> Session:
     s = hold.run("sh", "-c", script, name="rec", size=(100, 30))
-    s.wait(exit=True, timeout=30)
+    assert s.wait(exit=True, timeout=30).event != "timeout"
     until(lambda: s.status().state == "exited")
     return s
 
@@ -45,10 +45,10 @@ def test_version_2_and_stdout(hold: HomeForTests) -> None:
 
 def test_a_resize_is_part_of_the_recording(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "echo one; read x; echo two", name="rec")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     s.resize(120, 40)
     s.send("", enter=True)
-    s.wait(exit=True, timeout=30)
+    assert s.wait(exit=True, timeout=30).event != "timeout"
     _, *events = map(json.loads, hold("export", "rec", "--cast", "-").out.splitlines())
     assert [0.0, "r", "120x40"] in [[0.0, *e[1:]] for e in events]
 
@@ -61,7 +61,7 @@ def test_a_long_recording_is_whole(hold: HomeForTests) -> None:
 
 def test_pipes_get_the_line_ends_of_a_terminal(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "echo one; echo two", name="rec", pipes=True)
-    s.wait(exit=True, timeout=30)
+    assert s.wait(exit=True, timeout=30).event != "timeout"
     _, *events = map(json.loads, hold("export", "rec", "--cast", "-").out.splitlines())
     assert "".join(e[2] for e in events if e[1] == "o") == "one\r\ntwo\r\n"
 
@@ -93,7 +93,7 @@ def test_replay_in_a_terminal_ends_by_itself_and_leaves_it_as_it_was(hold: HomeF
 
 def test_replay_stops_at_a_key_and_pauses_at_another(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "echo first; sleep 0.5; echo second; sleep 3; echo third; cat", name="rec")
-    s.wait(text="third", timeout=30)
+    assert s.wait(text="third", timeout=30).event != "timeout"
     with AttachedTerminal(hold, "replay", "rec", "--speed", "0.5", "--no-actors") as terminal:
         terminal.shows("first")
         terminal.type(b" ")
@@ -110,7 +110,7 @@ def test_replay_stops_at_a_key_and_pauses_at_another(hold: HomeForTests) -> None
 def test_marks_say_who_acted_and_never_what_was_typed_in_secret(hold: HomeForTests) -> None:
     assert hold("operator", "add", "bot", "--kind", "agent", "--grant", "view,type,exec,request_control").code == 0
     s = hold.run("bash", "--norc", name="rec")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     assert hold("exec", "rec", "--why", "to see", "--", "echo", "from-bot", HOLDFAST_OPERATOR="bot").code == 0
     assert hold("send", "rec", "--secret", "--stdin", "--enter", stdin=b": s3cr3t").code == 0
     assert hold("take", "rec").code == 0
@@ -137,9 +137,9 @@ def test_a_replay_in_a_pipe_tells_its_actors_apart_from_the_output(hold: HomeFor
 
 def test_a_replay_in_a_terminal_shows_its_actors_and_puts_the_picture_back(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", r"printf '\033[5;5Hpicture'; read x; printf '\033[7;7Hsecond'; sleep 0.3", name="rec")
-    s.wait(text="picture", timeout=30)
+    assert s.wait(text="picture", timeout=30).event != "timeout"
     s.send("", enter=True)
-    s.wait(exit=True, timeout=30)
+    assert s.wait(exit=True, timeout=30).event != "timeout"
     with AttachedTerminal(hold, "replay", "rec", "--max-idle", "0.1") as terminal:
         terminal.shows("sent “")
         assert terminal.wait() == 0
@@ -153,9 +153,9 @@ def test_a_replay_begins_where_it_is_told_to(hold: HomeForTests) -> None:
     # Each line is an event of its own: what is printed within 10 ms is one, so the program pauses for longer.
     s = hold.run("sh", "-c", "stty -echo; echo alpha; read x; sleep 0.05; echo beta; read x; sleep 0.05; echo gamma", name="rec")
     for text in ("alpha", "beta"):
-        s.wait(text=text, timeout=30)
+        assert s.wait(text=text, timeout=30).event != "timeout"
         s.send("", enter=True)
-    s.wait(exit=True, timeout=30)
+    assert s.wait(exit=True, timeout=30).event != "timeout"
     until(lambda: s.status().state == "exited")
     begin = ("replay", "rec", "--speed", "100", "--no-actors")
     assert hold(*begin, "--search", "beta").raw == b"beta\r\ngamma\r\n"

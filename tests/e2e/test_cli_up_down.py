@@ -52,7 +52,7 @@ def test_up_starts_what_the_nearest_file_describes_and_leaves_what_runs(hold: Ho
     assert {s["name"]: s["kind"] for s in answer["started"]} == {"one": "terminal", "two": "pipes"}
     assert answer["host"]["id"].startswith("hst_")
     one = hold.host.session("one")
-    one.wait(text=f"from {project / 'deep'} with care", timeout=30)
+    assert one.wait(text=f"from {project / 'deep'} with care", timeout=30).event != "timeout"
     assert hold("status", "two", "--json").json["restart"] == "on-failure"
     pid = one.status().pid
     again = up(hold, project)

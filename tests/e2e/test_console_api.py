@@ -61,7 +61,7 @@ def test_a_session_is_started_typed_into_stopped_and_removed(hold: HomeForTests,
 async def test_a_terminal_is_restored_and_goes_on_live(hold: HomeForTests, browser: Browser) -> None:
     session = hold.run("bash", "--norc", name="shell")
     session.send("echo before-$((40+2))\r")
-    session.wait(text="before-42", start=0, timeout=60)
+    assert session.wait(text="before-42", start=0, timeout=60).event != "timeout"
     async with browser.socket("/api/sessions/shell/attach?client=one") as socket:
         about = await socket.text("attached")
         assert about["session"] == session.id
@@ -149,7 +149,7 @@ async def test_a_browser_that_shows_nothing_slows_nobody_and_is_skipped_ahead(
         await slow.text("controls")
         slow.acks = False
         await slow.type(b"yes 'a line of the flood' | head -c 20000000; echo the-$((40+2))-end\r")
-        session.wait(text="the-42-end", start=0, timeout=90)
+        assert session.wait(text="the-42-end", start=0, timeout=90).event != "timeout"
         got = 0
 
         def enough() -> bool:
@@ -231,7 +231,7 @@ async def test_an_unfinished_escape_sequence_is_neither_shown_twice_nor_lost(
     hold: HomeForTests, browser: Browser
 ) -> None:
     session = hold.run("bash", "--norc", "-c", r"printf 'one\033[3'; read -r x; printf '1mtwo\n'; exec cat", name="half")
-    session.wait(text="one", start=0, timeout=60)
+    assert session.wait(text="one", start=0, timeout=60).event != "timeout"
     path = "/api/sessions/half/attach?client=tab"
     async with browser.socket(path + "&from=0") as socket:
         await socket.until(lambda: socket.output == b"one")
@@ -245,7 +245,7 @@ async def test_an_unfinished_escape_sequence_is_neither_shown_twice_nor_lost(
 
 async def test_an_ended_session_shows_its_last_screen(hold: HomeForTests, browser: Browser) -> None:
     session = hold.run("bash", "-c", "echo the last words; exit 3", name="over")
-    session.wait(exit=True, timeout=60)
+    assert session.wait(exit=True, timeout=60).event != "timeout"
     until(lambda: session.status().state == "exited", 60)
     async with browser.socket("/api/sessions/over/attach") as socket:
         await socket.sees(b"the last words")
@@ -255,7 +255,7 @@ async def test_an_ended_session_shows_its_last_screen(hold: HomeForTests, browse
 
 async def test_a_program_on_pipes_shows_the_end_of_what_it_said(hold: HomeForTests, browser: Browser) -> None:
     session = hold.run("bash", "-c", "echo out; echo err >&2; exec cat", name="piped", pipes=True)
-    session.wait(text="err", start=0, timeout=60)
+    assert session.wait(text="err", start=0, timeout=60).event != "timeout"
     async with browser.socket("/api/sessions/piped/attach?client=tab") as socket:
         assert (await socket.text("attached"))["session_kind"] == "pipes"
         await socket.sees(b"err\n")
@@ -278,7 +278,7 @@ async def test_everything_that_goes_on_is_told_live(hold: HomeForTests, browser:
         item = next(i for t in live.texts if t["kind"] == "inbox" for i in t["items"] if i["session"] == session.id)
         assert item["text"].startswith("Name?")
         browser.post(f"/api/inbox/{item['id']}/answer", text="you")
-        session.wait(text="hello you", start=0, timeout=60)
+        assert session.wait(text="hello you", start=0, timeout=60).event != "timeout"
 
         def said() -> bool:
             return any(s["last_line"] == "hello you" for t in live.texts if t["kind"] == "sessions" for s in t["sessions"])

@@ -56,7 +56,7 @@ def test_it_starts_no_daemon(hold: HomeForTests) -> None:
 
 def test_a_sound_home_with_sessions_passes_every_check(hold: HomeForTests) -> None:
     hold.run("sleep", "1000", name="a")
-    hold.run("sh", "-c", "seq 1 50000; cat", name="b").wait(text="50000", timeout=20)
+    assert hold.run("sh", "-c", "seq 1 50000; cat", name="b").wait(text="50000", timeout=20).event != "timeout"
     code, found = examined(hold, "--deep")
     assert code == 0
     bad = [c for c in found.values() if c["status"] == "fail"]
@@ -71,7 +71,7 @@ def test_a_sound_home_with_sessions_passes_every_check(hold: HomeForTests) -> No
 
 def test_without_a_daemon_it_still_knows_the_keepers_and_reads_the_logs(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "echo ready; cat", name="a")
-    s.wait(text="ready", timeout=20)
+    assert s.wait(text="ready", timeout=20).event != "timeout"
     hold.kill_daemon()
     code, found = examined(hold, "--deep")
     assert code == 0
@@ -154,7 +154,7 @@ def test_a_keeper_whose_folder_was_removed_fails_and_a_folder_without_manifest_w
 
 def test_one_flipped_bit_in_a_log_is_found_by_deep_alone(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "seq 1 100000", name="rotten")
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     until(lambda: s.status().state == "exited")
     [segment] = (hold.path / "sessions" / s.id / "out").glob("*.out")
     data = bytearray(segment.read_bytes())

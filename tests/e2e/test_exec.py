@@ -91,7 +91,7 @@ def test_a_shell_that_replaces_itself_goes_on(bash: Session) -> None:
 def test_leaving_a_nested_shell_gives_its_code(bash: Session) -> None:
     bash.send("bash --norc\r")
     until(lambda: len(bash.status().processes) == 2)
-    bash.wait(input=True, timeout=20)
+    assert bash.wait(input=True, timeout=20).event != "timeout"
     done = bash.exec("exit 3", timeout=30)
     assert (done.state, done.exit_code) == ("shell_ended", 3)
     assert bash.exec("echo outer", timeout=30).output == "outer\n"

@@ -31,7 +31,7 @@ def loading(hold: HomeForTests, go: Path, tmp_path: Path) -> Session:
     user.mkdir()
     (user / ".bashrc").write_text(f"echo begun; until [ -e {go} ]; do sleep 0.05; done; ready=yes\n")
     s = hold.run("bash", name="slow", env={"HOME": str(user)})
-    s.wait(text="begun", timeout=DEADLINE_S)
+    assert s.wait(text="begun", timeout=DEADLINE_S).event != "timeout"
     return s
 
 

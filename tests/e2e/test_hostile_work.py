@@ -132,7 +132,7 @@ def test_a_session_that_ends_each_time_is_not_restarted_for_ever(hold: HomeForTe
     ok(hold, "task", "add", "serve", "--id", "1")
     ok(hold, "task", "start", "1")
     web = hold.host.run(["sh", "-c", "exit 3"], name="web")
-    web.wait(exit=True, timeout=60)
+    assert web.wait(exit=True, timeout=60).event != "timeout"
     hold.host.work.add_claim(task="1", session="web", project="shop")
     kinds = []
     for _ in range(6):
@@ -141,7 +141,7 @@ def test_a_session_that_ends_each_time_is_not_restarted_for_ever(hold: HomeForTe
         if told["kind"] != "restart_session":
             break
         assert hold(*told["command"][1:]).code == 0
-        web.wait(exit=True, timeout=60)
+        assert web.wait(exit=True, timeout=60).event != "timeout"
     assert kinds == ["restart_session"] * 3 + ["rerun_verification"]
     assert "web" in str(ok(hold, "resume", "1")["sections"]["drifted"])  # it is still said
 

@@ -84,7 +84,7 @@ def test_of_two_answers_at_the_same_moment_one_lands(hold: HomeForTests) -> None
     codes = sorted(t.wait(60) for t in tries)
     assert codes == [0, 5, 5, 5]
     shows(s, r"\[answer\d\]")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     assert read_all(s).count(b"[answer") == 1
 
 
@@ -166,7 +166,7 @@ def test_a_session_that_ends_takes_its_item_along(hold: HomeForTests) -> None:
 
 def test_a_shell_at_its_prompt_waits_for_nobody(hold: HomeForTests) -> None:
     s = hold.run("bash", "--norc", name="sh")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     assert hold("inbox", "--json").json == []
 
 

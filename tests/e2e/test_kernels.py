@@ -298,7 +298,7 @@ def test_a_call_under_way_does_not_notice_that_the_daemon_dies(hold: HomeForTest
     calc, go = kernel(hold), tmp_path / "go"
     with ThreadPoolExecutor(1) as pool, Host(str(hold.path)) as host:
         call = pool.submit(calc.exec, f"print('here')\n{UNTIL_THERE.format(str(go))}7", timeout=LONG)
-        Session(host, calc.id, "calc").wait(text="here\r\n", timeout=LONG)
+        assert Session(host, calc.id, "calc").wait(text="here\r\n", timeout=LONG).event != "timeout"
         hold.kill_daemon()
         go.touch()
         assert call.result().output == "here\n7\n"
@@ -389,7 +389,7 @@ def test_jupyter_console_works_in_the_same_kernel(hold: HomeForTests) -> None:
     console = hold.run(
         sys.executable, "-m", "jupyter_console", "--existing", about["connection_file"], "--simple-prompt", name="console"
     )
-    console.wait(text=r"In \[", timeout=LONG)
+    assert console.wait(text=r"In \[", timeout=LONG).event != "timeout"
     console.send("theirs = ours + 2", enter=True)
     until(lambda: calc.exec("globals().get('theirs')", timeout=LONG).output == "42\n", LONG, pause=0.2)
 

@@ -135,7 +135,7 @@ async def test_a_false_memory_is_corrected_with_evidence(hold: HomeForTests, era
         await tools("checkpoint", run=run, state={"goal": "serve the site", "context": {"memory": f"it runs on :{port}"}})
         assert (await tools("claim", do="check", run=run))["hold"] is True
     hold.host.session("web").kill("KILL")
-    hold.host.session("web").wait(exit=True, timeout=60)
+    assert hold.host.session("web").wait(exit=True, timeout=60).event != "timeout"
     async with on_stdio(hold, era) as tools:
         checked = await tools("claim", do="check", run=run)
         (claim,) = checked["claims"]

@@ -51,7 +51,7 @@ def test_fifty_megabytes_of_random_bytes_survive_twenty_disconnects_of_alternati
 
 async def test_the_async_client_reads_the_same_bytes(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "seq 1 20000; read x")
-    s.wait(text="20000\r\n", timeout=30)
+    assert s.wait(text="20000\r\n", timeout=30).event != "timeout"
     async with AsyncHost(str(hold.path)) as host:
         session = AsyncSession(host, s.id, s.name)
         assert (await session.status()).pid == s.status().pid
@@ -65,7 +65,7 @@ def test_a_pruned_range_comes_back_as_an_explicit_gap_and_the_screen_is_whole(ho
         "sh", "-c", f"head -c {size} /dev/zero | tr '\\0' 'x' | fold -w 79; echo; echo THE END; read x",
         log_max=16 * MEGABYTE,
     )  # fmt: skip
-    s.wait(text="THE END", timeout=100)
+    assert s.wait(text="THE END", timeout=100).event != "timeout"
     chunks = s.output()
     first = next(chunks)
     assert first.gap is not None
@@ -77,7 +77,7 @@ def test_a_pruned_range_comes_back_as_an_explicit_gap_and_the_screen_is_whole(ho
 
 def test_offsets_are_checked(hold: HomeForTests) -> None:
     s = hold.run("echo", "hi")
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     with pytest.raises(HoldfastError, match="offset"):
         list(s.output(-1))
     assert list(s.output(10_000)) == []
@@ -88,12 +88,12 @@ def test_a_stalled_client_slows_nobody_and_a_flood_is_interrupted_at_once(hold: 
     stalled = [s.open(read_only=True) for _ in range(3)]
     for channel in stalled:
         channel._line.send(b"\0\0\0\x11\x02" + bytes(8) + b"\xff" * 8)  # READ from 0 for ever, and never received
-    s.wait(text="flood", timeout=20)
+    assert s.wait(text="flood", timeout=20).event != "timeout"
     before = s.status().output.end
     until(lambda: s.status().output.end > before + MEGABYTE)
     keeper = hold.keeper_pid(s)
     s.send(b"\x03")
-    s.wait(text="interrupted", start=before, timeout=20)
+    assert s.wait(text="interrupted", start=before, timeout=20).event != "timeout"
     rss = int(next(x for x in Path(f"/proc/{keeper}/status").read_text().splitlines() if "VmRSS" in x).split()[1]) \
         if Path(f"/proc/{keeper}").exists() else 0
     assert rss < 64 * 1024  # kilobytes: bounded, whatever was printed
@@ -109,7 +109,7 @@ def test_output_after_the_main_programs_end_is_kept(hold: HomeForTests) -> None:
         "else:\n os.read(left, 1)\n"
     )
     s = hold.run(sys.executable, "-c", program)
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     until(lambda: s.status().state == "exited")
     assert read_all(s) == b"late\r\n"
 
@@ -119,37 +119,37 @@ def test_a_program_that_closes_its_terminal_makes_nobody_spin(hold: HomeForTests
     keeper = hold.keeper_pid(s)
     until(lambda: s.status().files == [] or all(f.kind != "tty" for f in s.status().files))
     before = _cpu_ticks(keeper)
-    s.wait(quiet=0.5, timeout=20)
+    assert s.wait(quiet=0.5, timeout=20).event != "timeout"
     assert _cpu_ticks(keeper) - before < 20
 
 
 def test_a_stopped_terminal_holds_output_back_and_loses_none(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "read x; seq 1 50000; read y")
     s.send(b"\x13go\n")  # Ctrl-S, then the line that starts the flood
-    s.wait(quiet=0.3, timeout=20)
+    assert s.wait(quiet=0.3, timeout=20).event != "timeout"
     s.send(b"\x11")
-    s.wait(text="50000\r\n", timeout=60)
+    assert s.wait(text="50000\r\n", timeout=60).event != "timeout"
     numbers = [int(x) for x in read_all(s).split() if x.isdigit()]
     assert numbers == list(range(1, 50001))
 
 
 def test_a_canonical_line_that_does_not_fit_is_refused_and_not_cut(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "read x; echo ${#x}")
-    s.wait(input=True, timeout=20)
+    assert s.wait(input=True, timeout=20).event != "timeout"
     with pytest.raises(HoldfastError, match="4095"):
         s.send(b"x" * 5000 + b"\n")
     s.send(b"y" * 4000 + b"\n")
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     assert b"4000\r\n" in read_all(s)
 
 
 def test_many_long_lines_reach_a_program_that_reads_slowly(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "stty -echo; echo go; sleep 0.2; wc -lc")
-    s.wait(text="go", timeout=20)
+    assert s.wait(text="go", timeout=20).event != "timeout"
     line = b"z" * 3000 + b"\n"
     s.send(line * 100)
     s.send(b"\x04")
-    s.wait(exit=True, timeout=60)
+    assert s.wait(exit=True, timeout=60).event != "timeout"
     assert read_all(s).split()[1:] == [b"100", str(len(line) * 100).encode()]
 
 

@@ -93,7 +93,7 @@ def test_ended_work_is_forgotten_when_asked_with_an_age_and_by_who_may(hold: Hom
 
 def test_usage_tells_what_takes_the_room(hold: HomeForTests) -> None:
     chatty = hold.run("sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x", name="chatty")
-    chatty.wait(exit=True, timeout=60)
+    assert chatty.wait(exit=True, timeout=60).event != "timeout"
     done(hold, "work", "begin")
     found = hold("usage", "--json").json
     assert found["sessions"][0]["name"] == "chatty"

@@ -32,7 +32,7 @@ def free_port() -> int:
 def serve(hold: HomeForTests, port: int, name: str = "web") -> str:
     """A server that ends with code 3 when somebody connects."""
     session = hold.run("python3", "-c", SERVER, str(port), name=name)
-    session.wait(port=port, timeout=60)
+    assert session.wait(port=port, timeout=60).event != "timeout"
     return session.id
 
 

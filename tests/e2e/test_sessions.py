@@ -30,7 +30,7 @@ def test_pipes_keep_stdout_and_stderr_apart_byte_for_byte(hold: HomeForTests) ->
     s = hold.run("sh", "-c", "printf 'a\\nb'; sleep 0.1; printf 'x\\n' >&2; cat", pipes=True)
     s.send(b"typed\n")
     s.send(eof=True)
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     until(lambda: s.status().state == "exited")
     chunks = list(s.output())
     assert b"".join(c.data for c in chunks if c.stream == "stdout") == b"a\nbtyped\n"
@@ -39,7 +39,7 @@ def test_pipes_keep_stdout_and_stderr_apart_byte_for_byte(hold: HomeForTests) ->
 
 def test_pipes_of_a_program_that_ends_at_once_are_still_apart(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "echo out; echo err >&2", pipes=True)
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     until(lambda: s.status().state == "exited")
     assert {c.stream: c.data for c in s.output()} == {"stdout": b"out\n", "stderr": b"err\n"}
 
@@ -50,14 +50,14 @@ def test_killing_the_daemon_changes_no_pid_and_loses_no_byte(hold: HomeForTests)
     for _ in range(5):
         hold.kill_daemon()
         assert s.status().pid == pid
-    s.wait(text="line 100000\r\n", timeout=60)
+    assert s.wait(text="line 100000\r\n", timeout=60).event != "timeout"
     lines = read_all(s).split(b"\r\n")
     assert lines[:100000] == [b"line %d" % n for n in range(1, 100001)]
 
 
 def test_a_dead_keeper_makes_its_session_lost_with_the_survivors_named(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "trap '' HUP; sleep 1000 & wait")
-    s.wait(quiet=0.1, timeout=20)
+    assert s.wait(quiet=0.1, timeout=20).event != "timeout"
     until(lambda: len(s.status().processes) == 2)
     os.kill(hold.keeper_pid(s), signal.SIGKILL)
     status = until(lambda: (got := s.status()).state == "lost" and got)
@@ -71,7 +71,7 @@ def test_a_dead_keeper_makes_its_session_lost_with_the_survivors_named(hold: Hom
 
 def test_a_main_program_that_is_gone_leaves_the_session_live_with_its_exit_known(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "trap '' HUP; sleep 1000 & exit 5")
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     status = s.status()
     assert status.exit is not None
     assert (status.state, status.exit.code) == ("live", 5)
@@ -99,7 +99,7 @@ def test_what_tried_to_escape_is_in_the_tree_and_ends_with_stop(hold: HomeForTes
 
 def test_stop_kills_what_ignores_term(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "trap '' TERM HUP; echo ready; while :; do sleep 1; done")
-    s.wait(text="ready", timeout=20)
+    assert s.wait(text="ready", timeout=20).event != "timeout"
     s.stop(0.2)
     status = s.status()
     assert status.exit is not None
@@ -109,7 +109,7 @@ def test_stop_kills_what_ignores_term(hold: HomeForTests) -> None:
 
 def test_an_idle_shell_stops_at_once(hold: HomeForTests) -> None:
     s = hold.run("bash")
-    s.wait(input=True, timeout=20)
+    assert s.wait(input=True, timeout=20).event != "timeout"
     s.stop(30)  # the test's own time limit is shorter than this grace time would be
     assert s.status().state == "exited"
 
@@ -142,10 +142,10 @@ def _try(action: Callable[[], Session]) -> Session | None:
 
 def test_a_restart_is_a_new_generation_whose_offsets_go_on(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "echo started; cat")
-    s.wait(text="started", timeout=20)
+    assert s.wait(text="started", timeout=20).event != "timeout"
     end = s.status().output.end
     s.restart()
-    s.wait(text="started", start=end, timeout=20)
+    assert s.wait(text="started", start=end, timeout=20).event != "timeout"
     status = s.status()
     assert status.generation == 2
     assert status.output.start == 0
@@ -157,7 +157,7 @@ def test_a_program_that_fails_is_restarted_by_policy_and_a_clean_exit_is_not(hol
     until(lambda: failing.status().generation >= 3)
     failing.stop()
     clean = hold.run("true", name="clean", restart="on-failure")
-    clean.wait(exit=True, timeout=20)
+    assert clean.wait(exit=True, timeout=20).event != "timeout"
     until(lambda: clean.status().state == "exited")
     assert clean.status().generation == 1
     assert clean.status().restart_at is None

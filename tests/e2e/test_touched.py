@@ -18,7 +18,7 @@ def test_open_files_and_what_changed_in_the_folder_are_told_apart(hold: HomeForT
     (folder / "before").touch()
     browser = Browser(hold, serve(hold))
     session = hold.run("bash", "-c", "exec 3>held; echo x > made; echo ready; sleep 600", cwd=str(folder))
-    session.wait(text="ready", timeout=60)
+    assert session.wait(text="ready", timeout=60).event != "timeout"
     found = browser.get(f"/api/sessions/{session.id}/touched")
     assert [f["path"] for f in found["open"] if f["kind"] == "file"] == [str(folder / "held")]
     assert {"held", "made"} <= {f["path"] for f in found["folder"]["files"]}

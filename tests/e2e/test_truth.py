@@ -70,7 +70,7 @@ def test_a_lock_and_a_live_database_connection_show_in_status(hold: HomeForTests
             "c.sendall(b'PING\\r\\n'); print(c.recv(100), flush=True); input()\n"
         )
         s = hold.run(sys.executable, "-c", program)
-        s.wait(text="PONG", timeout=30)
+        assert s.wait(text="PONG", timeout=30).event != "timeout"
         status = s.status()
         file = next(f for f in status.files if f.path == str(locked))
         assert (file.kind, file.offset, file.lock, file.pid) == ("file", 5, "write", status.pid)
@@ -127,7 +127,7 @@ def test_a_prompt_and_a_secret_are_recognised_with_evidence(hold: HomeForTests) 
     assert "echo" in s.status().activity.evidence
     hidden = "do-not-keep-this"
     s.send(hidden + "\n", secret=True)
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     folder = hold.path / "sessions" / s.id
     kept = [p for p in folder.rglob("*") if p.is_file() and hidden.encode() in p.read_bytes()]
     assert kept == []
@@ -143,7 +143,7 @@ def test_wait_for_text_spans_chunks_and_resumes_by_offset(hold: HomeForTests) ->
 
 def test_the_environment_is_the_starters(hold: HomeForTests) -> None:
     s = hold.run("env", "-0", pipes=True, env={"STARTER": "yes", "ODD": "a=b\nc"})
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     until(lambda: s.status().state == "exited")
     data = b"".join(c.data for c in s.output())
     inside = dict(item.partition(b"=")[::2] for item in data.split(b"\0") if item)
@@ -152,7 +152,7 @@ def test_the_environment_is_the_starters(hold: HomeForTests) -> None:
     assert inside[b"HOLDFAST_SESSION"].decode() == s.id
     assert inside[b"PATH"] == os.environb[b"PATH"]
     terminal = hold.run("sh", "-c", "echo $TERM; cat", env={"TERM": "vt52", "TMUX": "x"})
-    terminal.wait(text="xterm-256color", timeout=20)
+    assert terminal.wait(text="xterm-256color", timeout=20).event != "timeout"
 
 
 def test_umask_and_limits_are_the_callers(hold: HomeForTests) -> None:
@@ -161,7 +161,7 @@ def test_umask_and_limits_are_the_callers(hold: HomeForTests) -> None:
         s = hold.run("sh", "-c", "umask; ulimit -n; trap; cat /proc/self/status | grep SigIgn", pipes=True)
     finally:
         os.umask(before)
-    s.wait(exit=True, timeout=20)
+    assert s.wait(exit=True, timeout=20).event != "timeout"
     until(lambda: s.status().state == "exited")
     lines = b"".join(c.data for c in s.output()).split(b"\n")
     assert lines[0] == b"0027"

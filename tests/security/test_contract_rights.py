@@ -88,7 +88,7 @@ def test_results_that_an_agent_made_up_are_not_believed(project: Project) -> Non
     with acting_as(project.hold, "worker") as agent:
         run = agent.work.tasks.start("1", project="demo")
         elsewhere = agent.run(["true"], pipes=True)
-        elsewhere.wait(exit=True, timeout=30)
+        assert elsewhere.wait(exit=True, timeout=30).event != "timeout"
         failed = agent.work.tasks.verify("1", project="demo")[0]
         assert failed["state"] == "failed"
         for session in (None, "ses_nothing", elsewhere.id, failed["session"]):

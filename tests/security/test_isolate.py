@@ -165,7 +165,7 @@ def test_nothing_of_the_keeper_is_inherited(start: Start) -> None:
 def test_bubblewrap_itself_hears_nothing_of_the_session_s_variables(start: Start) -> None:
     """It runs outside: a library to preload that was asked for inside would be loaded out here."""
     s = start("cat", env={"LD_PRELOAD": "/nowhere/evil.so", "TOKEN": "secret"})
-    s.wait(input=True, timeout=WAIT_S)
+    assert s.wait(input=True, timeout=WAIT_S).event != "timeout"
     wrappers = [p for p in s.status().processes if p.name == "bwrap"]
     assert len(wrappers) == 2
     for process in wrappers:
@@ -275,7 +275,7 @@ def test_what_it_starts_is_isolated_as_it_is(hold: HomeForTests, inside: Session
     (work / "sub").mkdir()
     told(inside, f"{HOLD} run -d -n child --cwd sub -- sh -c 'ls -A {hold.path}; pwd; cat {tmp_path}/secret; cat'")
     child = hold.host.session("child")
-    child.wait(input=True, timeout=WAIT_S)
+    assert child.wait(input=True, timeout=WAIT_S).event != "timeout"
     said = read_all(child).decode()
     assert "host.sock" in said
     assert f"{work}/sub" in said
@@ -299,14 +299,14 @@ def test_what_it_starts_never_sees_more(hold: HomeForTests, inside: Session, wor
     # A link in its own folder is its own to make; followed inside, it leads to nothing.
     told(inside, f"{HOLD} run -d -n linked --isolate --write link -- sh -c 'cat {work}/link/file; echo rc $?; cat'")
     linked = hold.host.session("linked")
-    linked.wait(text="rc 1", timeout=WAIT_S)
+    assert linked.wait(text="rc 1", timeout=WAIT_S).event != "timeout"
     assert b"SECRET" not in read_all(linked)
     fails(inside, f"{HOLD} run -d --cwd link -- true")
 
 
 def test_a_name_that_is_taken_outside_stays_with_its_owner(hold: HomeForTests, inside: Session) -> None:
     ended = hold.run("true", name="web")
-    ended.wait(exit=True, timeout=WAIT_S)
+    assert ended.wait(exit=True, timeout=WAIT_S).event != "timeout"
     told(inside, f"{HOLD} run -d -n web -- cat")
     assert hold.host.session("web").id == ended.id
 
@@ -314,7 +314,7 @@ def test_a_name_that_is_taken_outside_stays_with_its_owner(hold: HomeForTests, i
 def test_the_door_dies_with_its_session(hold: HomeForTests, start: Start) -> None:
     s = start("cat")
     door = hold.path / "sessions" / s.id / "door" / "host.sock"
-    s.wait(input=True, timeout=WAIT_S)
+    assert s.wait(input=True, timeout=WAIT_S).event != "timeout"
     assert door.is_socket()
     s.stop(0)
     until(lambda: not door.exists())
@@ -336,7 +336,7 @@ def test_the_door_works_again_after_the_daemon_was_killed(hold: HomeForTests, in
 
 def test_without_a_daemon_a_program_inside_is_told_so_and_starts_none(hold: HomeForTests, start: Start, work: Path) -> None:
     s = start("sh", "-c", f"read go; {HOLD} ls > said 2>&1; echo $? > code")
-    s.wait(input=True, timeout=WAIT_S)
+    assert s.wait(input=True, timeout=WAIT_S).event != "timeout"
     channel = s.open()  # straight to the keeper: typing through the host would start it again
     channel.welcome()
     hold.kill_daemon()
@@ -390,7 +390,7 @@ def test_a_signal_is_told_as_such_or_counted_as_a_shell_counts_it(start: Start, 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP"])
 def test_the_kernel_tells_which_signal_ended_a_program_that_was_there(start: Start, name: str) -> None:
     s = start("cat")
-    s.wait(input=True, timeout=WAIT_S)  # it was looked at
+    assert s.wait(input=True, timeout=WAIT_S).event != "timeout"  # it was looked at
     if not tells_endings():
         pytest.skip("this kernel does not tell how another's child ended (Linux 6.15 does)")
     s.kill(name)
@@ -436,7 +436,7 @@ while True:
 def test_signals_and_keys_reach_the_program_not_bubblewrap(start: Start, work: Path) -> None:
     (work / "program.py").write_text(SIGNALS)
     s = start(sys.executable, "program.py")
-    s.wait(text="ready", timeout=WAIT_S)
+    assert s.wait(text="ready", timeout=WAIT_S).event != "timeout"
     pid = s.status().pid
     s.kill("USR1")
     assert s.wait(text="got SIGUSR1", timeout=WAIT_S).event == "text"
@@ -490,9 +490,9 @@ def test_a_lost_session_s_survivors_are_found_inside_too(hold: HomeForTests, sta
 
 def test_a_restarted_session_is_isolated_again(hold: HomeForTests, start: Start) -> None:
     s = start("sh", "-c", f"ls -A {hold.path}; cat")
-    s.wait(input=True, timeout=WAIT_S)
+    assert s.wait(input=True, timeout=WAIT_S).event != "timeout"
     s.restart()
-    s.wait(input=True, timeout=WAIT_S)
+    assert s.wait(input=True, timeout=WAIT_S).event != "timeout"
     assert s.status().generation == 2
     assert read_all(s).split() == [b"host.sock", b"host.sock"]
     assert (hold.path / "sessions" / s.id / "door" / "host.sock").is_socket()
@@ -529,7 +529,7 @@ def test_holdfast_toml_isolates(hold: HomeForTests, work: Path, monkeypatch: pyt
     monkeypatch.chdir(work)
     assert hold("up").code == 0
     s = hold.host.session("one")
-    s.wait(input=True, timeout=WAIT_S)
+    assert s.wait(input=True, timeout=WAIT_S).event != "timeout"
     assert read_all(s).split() == [b"host.sock"]
     view = s.status().isolation
     assert view is not None

@@ -107,11 +107,11 @@ def test_typing_is_one_entry_without_content_or_length(hold: HomeForTests) -> No
 def test_a_secret_is_nowhere_in_the_home(hold: HomeForTests) -> None:
     shell = hold.run("bash", name="web", env={"PS1": "$ "})
     shell.send("read -rs answer; echo got ${#answer}", enter=True)
-    shell.wait(input=True, timeout=60)
+    assert shell.wait(input=True, timeout=60).event != "timeout"
     hold("send", "web", "--enter", "--stdin", stdin=SECRET.encode())  # unmarked: the terminal does not echo
-    shell.wait(text=f"got {len(SECRET)}", timeout=60)
+    assert shell.wait(text=f"got {len(SECRET)}", timeout=60).event != "timeout"
     plain = hold.run("cat", name="cat")
-    plain.wait(input=True, timeout=60)
+    assert plain.wait(input=True, timeout=60).event != "timeout"
     hold("send", "web", "--secret", "--stdin", stdin=SECRET.encode())
     assert [e.get("secret") for e in journal(hold, "send")][-2:] == [True, True]
     hold("journal", "head")
@@ -124,7 +124,7 @@ def test_input_that_ends_the_program_was_sent_all_the_same(hold: HomeForTests) -
     for _ in range(5):
         session = hold.run("head", "-n1")
         session.send("the last line\n")
-        session.wait(exit=True, timeout=60)
+        assert session.wait(exit=True, timeout=60).event != "timeout"
     assert len(journal(hold, "send")) == 5
 
 

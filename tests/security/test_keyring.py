@@ -27,7 +27,7 @@ def test_keys_in_a_real_keyring_sign_for_hosts_and_operators_across_restarts(
     ringed: HomeForTests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell = ringed.run("bash", "--norc", name="sh")
-    shell.wait(input=True, timeout=60)
+    assert shell.wait(input=True, timeout=60).event != "timeout"
     enrol(ringed, "bot", verbs=["view", "exec", "type", "request_control"])
     with acting_as(ringed, "bot") as bot:
         assert bot.session("sh").exec("echo hello", timeout=60).output == "hello\n"

@@ -62,7 +62,7 @@ def test_a_shell_that_several_had_their_hands_on_is_judged_by_the_strictest_rule
 ) -> None:
     """A rule for services alone: an agent that was there first does not hide the service behind it."""
     for name in ("sh", "other"):
-        hold.run("bash", "--norc", name=name).wait(input=True, timeout=60)
+        assert hold.run("bash", "--norc", name=name).wait(input=True, timeout=60).event != "timeout"
     verbs = ["view", "start", "type", "exec", "request_control"]
     enrol(hold, "bot", verbs=verbs)
     enrol(hold, "cron", kind="service", verbs=verbs)

@@ -22,7 +22,7 @@ def test_what_is_started_or_typed_from_a_shell_that_an_agent_had_its_hands_on_is
 ) -> None:
     """An agent types `hold` into a person's shell: neither a new session, its restart nor a second shell is a person."""
     for name in ("web-1", "web-2"):
-        hold.run("bash", "--norc", name=name).wait(input=True, timeout=60)
+        assert hold.run("bash", "--norc", name=name).wait(input=True, timeout=60).event != "timeout"
     enrol(hold, "bot", verbs=["view", "start", "type", "exec", "request_control"], sessions=["web-*"])
     with acting_as(hold, "bot") as bot:
         shell = bot.session("web-1")
@@ -30,7 +30,7 @@ def test_what_is_started_or_typed_from_a_shell_that_an_agent_had_its_hands_on_is
         shell.exec(f"{INSIDE} run -d --name web-3 -- {INSIDE} {asks}", timeout=60)
         shell.exec(f"{INSIDE} send web-2 --enter '{INSIDE} {asks}'", timeout=60)
     started = hold.host.session("web-3")
-    started.wait(exit=True, timeout=60)
+    assert started.wait(exit=True, timeout=60).event != "timeout"
     assert '"bound_by":["bot"]' in _said(started)
     hold("restart", "web-3")
     until(lambda: _said(started).count('"bound_by":["bot"]') == 2, 60)
@@ -44,7 +44,7 @@ def _said(session: Any) -> str:
 def test_who_leaves_without_waiting_for_the_answer_is_in_the_journal_all_the_same(hold: HomeForTests, tmp_path: Path) -> None:
     """A request whose client is gone at once: what it did has its entry, and the controls are free again."""
     shell = hold.run("bash", "--norc", name="sh")
-    shell.wait(input=True, timeout=60)
+    assert shell.wait(input=True, timeout=60).event != "timeout"
     run = {"command": ["sleep", "600"], "name": "left", "env": hold.env, "cwd": str(tmp_path), "size": [80, 24]}
     for n in range(12):
         _ask_and_leave(hold, n, {"op": "exec", "session": "sh", "words": [f"echo {n} >> {tmp_path}/said"]})
@@ -118,7 +118,7 @@ def test_a_request_ends_with_the_last_of_the_grants_it_rests_on(hold: HomeForTes
     enrol(hold, "eye", verbs=["view"], sessions=["web"], ttl=4)
     hold.host.grant("eye", ["view"], sessions=["web"], ttl=8)
     with acting_as(hold, "eye") as eye, pytest.raises(HoldfastError) as e:
-        eye.session("web").wait(exit=True, timeout=60)
+        assert eye.session("web").wait(exit=True, timeout=60).event != "timeout"
     assert e.value.code in ("not_allowed", "not_found")  # the latter where the machine took that long to ask
 
 
@@ -132,7 +132,7 @@ def test_a_request_ends_with_the_last_of_the_grants_it_rests_on(hold: HomeForTes
     ], ids=lambda r: f"{r['op']} {list(r)[-1]}",
 )  # fmt: skip
 def test_a_value_of_another_type_is_an_error_of_the_one_who_sent_it(hold: HomeForTests, request_: dict[str, Any]) -> None:
-    hold.run("bash", "--norc", name="web").wait(input=True, timeout=60)
+    assert hold.run("bash", "--norc", name="web").wait(input=True, timeout=60).event != "timeout"
     with pytest.raises(HoldfastError) as e:
         hold.host.call(**request_)
     assert e.value.code == "invalid", e.value.message

@@ -125,9 +125,9 @@ def test_what_was_sent_openly_is_found_by_the_same_search(hold: HomeForTests) ->
     """Else the searches above would prove nothing."""
     text = "Zq" + secrets.token_hex(12)
     s = hold.run("cat", name="open")
-    s.wait(input=True, timeout=30)
+    assert s.wait(input=True, timeout=30).event != "timeout"
     s.send(text, enter=True)
-    s.wait(text=text, timeout=30)
+    assert s.wait(text=text, timeout=30).event != "timeout"
     hold("down")
     names = {Path(f).suffix for f in files_with(hold.path, text)}
     assert {".out", ".db"} <= names | {Path(f).suffix.removesuffix("-wal") for f in files_with(hold.path, text)}
@@ -138,7 +138,7 @@ def test_a_secret_that_came_too_late_is_nowhere_either(hold: HomeForTests) -> No
     s = hold.run("python3", "-c", GETPASS, name="key")
     ask = secret_item(hold, s)
     s.send("other", enter=True)
-    s.wait(text="got 5", timeout=30)
+    assert s.wait(text="got 5", timeout=30).event != "timeout"
     late = hold("answer", ask, "--stdin", stdin=secret.encode())
     assert (late.code, found_in(late.raw + late.err.encode(), secret)) == (5, False)
     refused = hold("answer", ask, "--stdin", stdin=secret.encode() + b"\n" + secret.encode())
@@ -201,7 +201,7 @@ def test_the_host_and_its_keepers_leave_no_core_and_programs_keep_their_limit(ho
     )  # fmt: skip
     assert started.returncode == 0, started.stderr
     s = hold.host.session("sh")
-    s.wait(text=r"\d+|unlimited", timeout=30)
+    assert s.wait(text=r"\d+|unlimited", timeout=30).event != "timeout"
     assert read_all(s).strip() != b"0"
     for pid in (hold.daemon_pid(), hold.keeper_pid(s)):
         limits = Path(f"/proc/{pid}/limits").read_text()

@@ -55,15 +55,15 @@ def _sessions(hold: HomeForTests, folder: Path) -> dict[str, str]:
     shell = hold.run(*bash, name="shell", cwd=cwd, env=calm)
     shell.send("bash test.sh", enter=True, why="what is left")
     for ran in (agent, shell):
-        ran.wait(text="in 2.31 s", timeout=60)
+        assert ran.wait(text="in 2.31 s", timeout=60).event != "timeout"
     deploy = claude.run(["bash", "-c", _DEPLOY], name="deploy", cwd=cwd)
     secret = hold.run("bash", "-c", "read -r -s -p 'Password for registry.local: ' p; sleep 3600", name="registry", cwd=cwd)
     for waiting in (deploy, secret):
-        waiting.wait(input=True, timeout=60)
+        assert waiting.wait(input=True, timeout=60).event != "timeout"
     failed = hold.run("bash", "-c", "echo 'migrating 0042_orders'; echo 'error: lock timeout on orders' >&2; exit 3", name="migrate", cwd=cwd)
     done = hold.run("bash", "-c", "echo '1,204 files checked, no problem'", name="lint", cwd=cwd)
     for ended in (failed, done):
-        ended.wait(exit=True, timeout=60)
+        assert ended.wait(exit=True, timeout=60).event != "timeout"
     claude.ask("The clock check is off by one second. Widen the limit to 61 s, or fix the rounding?", session=agent.id, options=["fix the rounding", "widen the limit"])
     claude.close()
     return {"web": web.id, "agent": agent.id, "shell": shell.id, "deploy": deploy.id, "secret": secret.id}

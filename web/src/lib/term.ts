@@ -2,6 +2,7 @@
 import "./styles";
 import { Terminal, type ILinkHandler, type ITheme } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
+import "./term.css";
 
 const SCROLLBACK_LINES = 5000; // some 10 MB at 80 columns; older output is in the replay
 
