@@ -269,7 +269,7 @@ class Execs(Watching):
             command.finish("shell_ended", None, command.record["start"] or command.record["from"], None)
             return
         self._scan(command)
-        if command.running and command.session.link is None:
+        if command.running and not command.session.live:
             self._shell_ended(command)
         elif command.running:
             command.record["state"] = "running"

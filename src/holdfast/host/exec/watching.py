@@ -70,6 +70,9 @@ class Watching:
             self._scan(command)
             if not command.running:
                 return
+            if session.link is None and session.unresponsive:
+                await session.changed.wait()  # the line to its keeper is broken, not the shell: nobody can tell yet
+                continue
             if session.link is None:
                 self._shell_ended(command)
                 return
