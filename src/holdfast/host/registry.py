@@ -89,7 +89,7 @@ class Registry:
             return
         session = Session(folder, manifest, self.changes.note)
         self.sessions[session.id] = session
-        # In this order: who takes a start has its lock before it looks like a keeper, and before it says that it is one.
+        # In this order: who takes a start has its lock before it looks like a keeper, and before it says it is one.
         coming = handed.unseen(session) and handed.on_its_way(self.home.roles, self._zygote.pid)
         if keeper_alive(folder):
             await self.connect(session)
