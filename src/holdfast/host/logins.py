@@ -95,6 +95,7 @@ class Logins:
 
     async def end(self, hash: str | None, commit: Commit) -> int:
         """One browser, or all of them with the links that wait; how many there were."""
+
         def change(db: sqlite3.Connection) -> None:
             where, values = ("", ()) if hash is None else (" AND hash = ?", (hash,))
             db.execute("UPDATE logins SET ended_at = ? WHERE ended_at IS NULL" + where, (time.time(), *values))
