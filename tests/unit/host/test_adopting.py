@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from holdfast.host import handed
 from holdfast.host.registry import Registry
 from holdfast.host.zygote import Zygote
 from holdfast.model.home import Home
+from holdfast.system.files import write_json
 from tests.support.home import until_async
 
 
@@ -25,7 +25,7 @@ async def test_a_start_that_is_taken_in_the_moment_it_is_looked_for_is_not_told_
     os.makedirs(folder.path)
     os.makedirs(home.roles)
     manifest = {"id": "ses_late", "name": "late", "generation": 1, "token": "t", "size": [80, 24], "kind": "terminal"}
-    Path(folder.manifest).write_text(json.dumps(manifest))
+    write_json(folder.manifest, manifest)
     lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT, 0o600)
     looked = handed.on_its_way
 
