@@ -61,7 +61,7 @@ class Ours:
         """The keeper that waits for the next start, and the child that will be its program."""
         names = {pid: Path(f"/proc/{pid}/comm") for pid in map(int, filter(str.isdigit, os.listdir("/proc")))}
         roles = kernel.registered(str(Path(self.path, "roles")))
-        spares = [pid for pid in roles if pid in names and names[pid].read_text() == "hold-spare\n"]
+        spares = [pid for pid, _ in roles if pid in names and names[pid].read_text() == "hold-spare\n"]
         children = [int(n) for pid in spares for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
         return spares + children
 
@@ -85,7 +85,7 @@ class Ours:
         except (HoldfastError, OSError, TimeoutError) as e:
             print(f"bench: ending by hand, {e}", file=sys.stderr)
         self.host.close()
-        for pid, started in roles.items():  # by pid and start time: never anybody else's process
+        for pid, started in roles:  # by pid and start time: never anybody else's process
             if kernel.start_time(pid) == started:
                 gone(pid, lambda pid=pid: os.kill(pid, signal.SIGKILL))  # type: ignore[misc]
         shutil.rmtree(self.path, ignore_errors=True)

@@ -157,7 +157,7 @@ class _Line:
         self._sock.close()
         self._zygote.close()
         self._process.wait(_PATIENCE_S)
-        for pid, started in roles.items():  # by pid and start time: never anybody else's process
+        for pid, started in roles:  # by pid and start time: never anybody else's process
             if kernel.start_time(pid) == started:
                 children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
                 gone(pid, lambda pid=pid: os.kill(pid, 9))  # type: ignore[misc]

@@ -105,6 +105,25 @@ def _ask(hold: HomeForTests, request: dict[str, object]) -> socket.socket:
     return sock
 
 
+def test_a_start_whose_session_was_begun_again_before_its_entry_was_written_is_told_too(
+    hold: HomeForTests, tmp_path: Path
+) -> None:
+    hold.run("cat")
+    effect = tmp_path / "effect"
+    with unwritable(hold):
+        hold.run("sh", "-c", f"echo >> {effect}; sleep 600", name="made", why="to try")
+        until(effect.exists, WAIT_S)
+        asking = begin(hold, "restart", "made")
+        try:
+            until(lambda: effect.stat().st_size == 2, WAIT_S)
+        finally:
+            asking.kill()
+            asking.wait()
+        hold.kill_daemon()
+    told = [(e["kind"], e["generation"], e.get("why")) for e in journal(hold, "start", "restart") if e["session_name"] == "made"]
+    assert told == [("start", 1, "to try"), ("restart", 2, None)]
+
+
 def test_a_start_does_not_wait_for_the_journal_and_is_in_it_all_the_same(hold: HomeForTests) -> None:
     hold.run("cat")
     with unwritable(hold):

@@ -83,6 +83,26 @@ def test_a_keeper_that_is_killed_while_it_was_silent_is_told_as_lost_to_who_wait
     until(lambda: not alive(program), timeout=DEADLINE_S)
 
 
+def test_a_command_goes_on_while_its_keeper_is_silent_and_is_told_when_it_ends(hold: HomeForTests, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    shell = hold.run("bash", "--norc", "--noprofile")
+    shell.wait(input=True, timeout=DEADLINE_S)
+    command = shell.exec(f"read -r code < {gate}; (exit $code)", timeout=0)
+    keeper = hold.keeper_pid(shell)
+    os.kill(keeper, signal.SIGSTOP)
+    hold.kill_daemon()
+    assert not is_answered(hold, shell)
+    own = Session(hold.host, shell.id, shell.name)
+    assert own.exec_result(command.exec_id).state == "running"  # nobody can tell, and nobody says that its shell ended
+    os.kill(keeper, signal.SIGCONT)
+    opened = os.open(gate, os.O_RDWR)  # which does not wait for who reads it
+    os.write(opened, b"7\n")
+    found = own.exec_result(command.exec_id, wait=True, timeout=DEADLINE_S)
+    os.close(opened)
+    assert (found.state, found.exit_code) == ("exited", 7)
+
+
 def door(hold: HomeForTests, session: Session) -> tuple[Path, Path]:
     path = hold.path / "sessions" / session.id / "keeper.sock"
     return path, path.with_suffix(".away")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from holdfast.model.errors import HoldfastError
-from tests.support.home import HomeForTests, alive, read_all, until, wait_fd
+from tests.support.home import HOLD, HomeForTests, alive, read_all, until, wait_fd
 
 
 def name_of(pid: int) -> str:
@@ -116,6 +117,23 @@ def test_the_spare_is_no_session(hold: HomeForTests) -> None:
     hold.host.call("down")
     hold.host.close()
     until(lambda: not alive(spare), timeout=60)
+
+
+def test_a_start_that_hangs_keeps_no_other_from_happening(hold: HomeForTests) -> None:
+    """As one in a folder on a server that does not answer: it fails alone, and nothing of it begins later."""
+    spare = the_spare(hold)
+    child = setup_child(spare)
+    os.kill(child, signal.SIGSTOP)
+    hanging = subprocess.Popen([*HOLD, "run", "-d", "-n", "hanging", "--", "sleep", "1000"], env=hold.env)
+    try:
+        until(lambda: name_of(spare) == "hold-keeper", timeout=60)
+        works(hold, "beside")
+        assert hanging.wait(60) != 0
+    finally:
+        os.kill(child, signal.SIGCONT)
+        hanging.wait(60)
+    until(lambda: not alive(spare) and not alive(child), timeout=60)
+    assert "hanging" not in [s["name"] for s in hold.host.call("ls", all=True)]
 
 
 def test_a_program_that_cannot_start_is_told_exactly_however_often(hold: HomeForTests) -> None:

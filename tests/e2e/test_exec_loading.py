@@ -60,6 +60,19 @@ def test_a_caller_whose_time_is_up_hears_that_the_shell_still_loads(loading: Ses
     assert "still loading its start-up files" in caught.value.message
 
 
+def test_another_caller_hears_that_one_waits_already(hold: HomeForTests, loading: Session, go: Path) -> None:
+    exec_id = ids.new("exe_")
+    program = "import sys; from holdfast import Host; Host().call('exec', session='slow', words=['true'], exec_id=sys.argv[1])"
+    with subprocess.Popen([sys.executable, "-c", program, exec_id], env=hold.env) as process:
+        known = {"session": loading.id, "exec_id": exec_id, "since": ""}
+        until(lambda: loading.host.call("exec_outcome", **known)["known"] == "running", timeout=DEADLINE_S)
+        with pytest.raises(HoldfastError) as caught:
+            loading.exec("true")
+        assert (caught.value.code, caught.value.message) == ("busy", "another command waits for the prompt in slow")
+        go.touch()
+        assert process.wait(DEADLINE_S) == 0
+
+
 def test_a_caller_that_leaves_while_the_shell_loads_leaves_no_command_behind(
     hold: HomeForTests, loading: Session, go: Path
 ) -> None:

@@ -114,9 +114,9 @@ def code_of(ended: dict[str, Any] | None) -> int:
     if not ended or not ended.get("known"):
         return 1
     if ended["signal"]:
-        import signal
+        from ..model import signals
 
-        return 128 + int(getattr(signal, ended["signal"]))
+        return 128 + signals.number(ended["signal"])
     return int(ended["code"])
 
 

@@ -16,7 +16,7 @@ _WAITING = ("hold-spare", "hold-zygote")  # who takes a start, and who forks suc
 def unseen(session: Session) -> bool:
     """Whether no keeper has taken this generation up: the one that does writes it beside its lock."""
     facts: Json = read_json(session.folder.keeper_lock) or {}
-    return not session.ended and facts.get("generation") != session.manifest["generation"]
+    return not session.ending().get("ended") and facts.get("generation") != session.manifest["generation"]
 
 
 def on_its_way(roles: str, zygote: int | None) -> bool:

@@ -95,13 +95,13 @@ class Logins:
 
     async def end(self, hash: str | None, commit: Commit) -> int:
         """One browser, or all of them with the links that wait; how many there were."""
-        ended = [known for known in self._known if hash in (None, known)]
 
         def change(db: sqlite3.Connection) -> None:
             where, values = ("", ()) if hash is None else (" AND hash = ?", (hash,))
             db.execute("UPDATE logins SET ended_at = ? WHERE ended_at IS NULL" + where, (time.time(), *values))
 
         await commit(change)
+        ended = [known for known in self._known if hash in (None, known)]  # those too that came in meanwhile, before it
         for known in ended:
             self._known.pop(known, None)
         self.recheck()

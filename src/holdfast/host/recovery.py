@@ -38,8 +38,7 @@ class Recovery:
         newest = await self._ledger.read(_newest_at) - _BEFORE_S
         for session in sessions:
             try:
-                if float(session.manifest["started_at"]) >= newest:
-                    await self._start(session)
+                await self._starts(session, newest)
                 await self._execs(session, newest)
             except (HoldfastError, OSError) as e:  # a keeper that does not answer: the next host looks again
                 log.warning("what is owed to the journal about %s is not known: %s", session.name, e)
@@ -48,17 +47,21 @@ class Recovery:
         except HoldfastError:
             pass  # the disk: the entries wait in the queue like any others, and sessions are served all the same
 
-    async def _start(self, session: Session) -> None:
+    async def _starts(self, session: Session, newest: float) -> None:
+        """Its first start, which was answered before its entry was written, and the last one after that."""
         m = session.manifest
-        kind = "start" if m["generation"] == 1 else "restart"
-        if await self._entry(session, kind, b'"generation":%d,' % m["generation"]):
+        if float(m["created_at"]) >= newest:
+            facts = {"cwd": m["cwd"], "acts_as": m["acts_as"], "why": m.get("why")}
+            await self._start(session, "start", 1, m["started_by"], m["created_at"], facts)
+        if m["generation"] > 1 and float(m["started_at"]) >= newest:
+            await self._start(session, "restart", m["generation"], m.get("restarted_by"), m["started_at"], {})
+
+    async def _start(self, session: Session, kind: str, generation: int, by: object, at: float, facts: Json) -> None:
+        if await self._entry(session, kind, b'"generation":%d,' % generation):
             return
-        by = m["started_by"] if kind == "start" else m.get("restarted_by")
-        facts = {"cwd": m["cwd"], "acts_as": m["acts_as"]} if kind == "start" else {}
         self._journal.note(
-            kind, session=session.id, actor=self._actor(by), why=m.get("why") if kind == "start" else None,
-            generation=m["generation"], session_name=session.name, command=words(session), late=True,
-            started_at=m["started_at"], **facts,
+            kind, session=session.id, actor=self._actor(by), generation=generation, session_name=session.name,
+            command=words(session), late=True, started_at=at, **facts,
         )  # fmt: skip
 
     async def _execs(self, session: Session, newest: float) -> None:

@@ -89,11 +89,13 @@ class Registry:
             return
         session = Session(folder, manifest, self.changes.note)
         self.sessions[session.id] = session
+        # In this order: who takes a start has its lock before it looks like a keeper, and before it says it is one.
+        coming = handed.unseen(session) and handed.on_its_way(self.home.roles, self._zygote.pid)
         if keeper_alive(folder):
             await self.connect(session)
             return
         session.load_ending()
-        if handed.unseen(session) and handed.on_its_way(self.home.roles, self._zygote.pid):
+        if coming:
             session.starting, session.exit = True, None  # nobody is told a state that is about to be false
             asyncio.get_running_loop().create_task(self._arrive(session))
 
@@ -128,7 +130,6 @@ class Registry:
         try:
             sock = await dial_soon(session.folder.keeper_socket)
             await self._link(session, sock)
-            session.unresponsive = False
             session.touch()  # what it did while nobody listened: who waits for that looks now
         except (HoldfastError, OSError) as e:
             if session.over():
@@ -146,7 +147,7 @@ class Registry:
 
     async def _link(self, session: Session, sock: Any) -> None:
         link = await KeeperLink.open(sock, self._hello(session))
-        session.link = link
+        session.link, session.unresponsive = link, False  # before anything is heard on it, its end for instance
         session.learn(link.welcome.result())
         session.spools = "spool" in link.welcome.result()
         self._on_event(session, {"event": "linked"})
@@ -157,7 +158,6 @@ class Registry:
         self._on_event(session, event)
         if event.get("event") == "ended":  # its last record is written: what it still does is only for slow readers
             session.link = None
-            session.busy_exec = None
             self._buried(session)
 
     def _gone(self, session: Session, link: KeeperLink) -> None:
@@ -165,7 +165,6 @@ class Registry:
         if session.link is not link:
             return  # told before, by its `ended`
         session.link = None
-        session.busy_exec = None
         if session.over():
             self._buried(session)
         else:
@@ -197,7 +196,7 @@ class Registry:
         if session.leaves:  # the keeper removes them, unless they were made while it was ending
             self._later.submit(cgroup.remove, session.leaves)
             session.leaves = []
-        session.attached = []
+        session.attached, session.busy_exec = [], None
         session.controls = {**session.controls, "holder": None, "kind": None, "name": None, "since": None}
         session.touch()
         self._on_event(session, {"event": "gone", "state": session.state})

@@ -134,18 +134,19 @@ class Session:
 
     def load_ending(self) -> None:
         """How this generation ended, from its own record; without one the status is unknown, never 0."""
-        record = self._ending()
+        record = self.ending()
         self.exit = record.get("exit") or dict(UNKNOWN_EXIT)
         self.ended = bool(record.get("ended"))
         self.ended_at = record.get("ended_at")
 
-    def _ending(self) -> Json:
+    def ending(self) -> Json:
+        """This generation's record of its end, as far as there is one."""
         record = read_json(self.folder.exit) or {}
         return record if record.get("generation") == self.manifest["generation"] else {}
 
     def over(self) -> bool:
         """Whether its keeper is gone, or has written its last record: what it still does is only for slow readers."""
-        return not keeper_alive(self.folder) or bool(self._ending().get("ended"))
+        return not keeper_alive(self.folder) or bool(self.ending().get("ended"))
 
     def hear(self, event: Json) -> None:
         kind = event.get("event")

@@ -53,12 +53,13 @@ class Tokens:
 
     async def end(self, who: Operator, commit: Commit) -> int:
         """All of an operator's; how many there were."""
-        mine = [hash for hash, (operator, _) in self._known.items() if operator == who.id]
 
         def change(db: sqlite3.Connection) -> None:
             db.execute("UPDATE tokens SET ended_at = ? WHERE operator = ? AND ended_at IS NULL", (time.time(), who.id))
 
         await commit(change)
+        # Asked only now: one that was made meanwhile, before it, is ended in the ledger as well.
+        mine = [hash for hash, (operator, _) in self._known.items() if operator == who.id]
         for hash in mine:
             self._known.pop(hash, None)
         self.recheck()

@@ -80,10 +80,16 @@ class Waits:
                 while True:
                     while session.unresponsive:  # nobody can tell yet: it answers one day, or is found gone
                         await session.changed.wait()
-                    if compiled is not None:
-                        event, offset, detail = await self._text(session, compiled, start)
-                    else:
-                        event, offset, detail = await self._checkers[kind](session, value)
+                    link = session.link
+                    try:
+                        if compiled is not None:
+                            event, offset, detail = await self._text(session, compiled, start)
+                        else:
+                            event, offset, detail = await self._checkers[kind](session, value)
+                    except HoldfastError:
+                        if session.link is link:
+                            raise
+                        continue  # the line to its keeper broke while that was asked: the next turn knows why
                     if event != "exit" or not session.unresponsive:
                         break  # else only the line to its keeper has ended
         except TimeoutError:

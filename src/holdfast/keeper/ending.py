@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 
-from ..model import limits
+from ..model import limits, signals
 from ..system import cgroup
 from ..system.files import write_json
 from . import holding
@@ -24,7 +23,7 @@ def main_ended(keeper: Keeper, status: int) -> None:
     keeper.drain()
     keeper.exit = {
         "code": code if code >= 0 else None,
-        "signal": signal.Signals(-code).name if code < 0 else None,
+        "signal": signals.name(-code) if code < 0 else None,
         "known": True,
         "at": time.time(),
         "by": keeper.blame,

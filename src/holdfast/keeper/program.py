@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import resource
+import select
 import signal
 import struct
 import termios
@@ -20,6 +21,7 @@ from . import wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     Json = dict[str, Any]
@@ -31,6 +33,7 @@ _MESSAGE_MAX = 8 << 10  # characters about what failed: the longest path, and wi
 # What the keeper itself needs of a manifest; the rest, environment and command, is the child's alone.
 _KEEPERS_OWN = ("id", "token", "generation", "kind", "size", "offset", "retain_bytes", "cgroup", "lease_s",
                 "grace_s", "spooled")  # fmt: skip
+_OVERDUE_S = 0.5  # a start takes milliseconds; one that waits for a folder or a file which hangs has no end
 _PATH_BYTES = 8192  # longer than any path
 _DESCRIPTORS = 65536  # a spare's are a handful; this is past all of them
 _IUTF8 = 0o40000  # erase whole characters in canonical mode; termios does not name it in 3.11
@@ -67,11 +70,12 @@ class Launch:
     ends when it is not needed any more.
     """
 
-    __slots__ = ("_line", "_orders", "_rest", "pipes", "program")
+    __slots__ = ("_line", "_orders", "_rest", "overdue", "pipes", "program")
 
     def __init__(self, program: Program, pipes: bool, orders: int, line: int) -> None:
         self.program, self.pipes, self._orders, self._line = program, pipes, orders, line
         self._rest = b""
+        self.overdue: Callable[[], None] | None = None  # called once when the child takes long
 
     @classmethod
     def prepare(cls, pipes: bool) -> Launch:
@@ -108,7 +112,7 @@ class Launch:
     def ready(self) -> tuple[Program, Json]:
         """The program's ends, and what a keeper must know of the manifest. The exec is still to come."""
         data = b""
-        while b"\n" not in data and (more := os.read(self._line, _TOLD_BYTES)):
+        while b"\n" not in data and (more := self._heard()):
             data += more
         line, _, self._rest = data.partition(b"\n")
         told = self._told(line)
@@ -118,7 +122,7 @@ class Launch:
     def confirm(self) -> None:
         """Return when exec has happened; raise StartFailed when it has not."""
         data = self._rest
-        while more := os.read(self._line, _TOLD_BYTES):  # exec closes the child's end
+        while more := self._heard():  # exec closes the child's end
             data += more
         os.close(self._line)
         if data:
@@ -128,6 +132,13 @@ class Launch:
         """Something else went wrong meanwhile: nothing of it may be left running."""
         if self.program.pid:
             os.kill(self.program.pid, signal.SIGKILL)
+
+    def _heard(self) -> bytes:
+        """What the child says next; nothing when its end is closed."""
+        if self.overdue is not None and not select.select((self._line,), (), (), _OVERDUE_S)[0]:
+            self.overdue()
+            self.overdue = None
+        return os.read(self._line, _TOLD_BYTES)
 
     def _told(self, data: bytes) -> Json:
         told: Json = json.loads(data) if data else {"code": "failed", "message": "the session could not start"}

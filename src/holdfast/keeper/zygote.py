@@ -3,7 +3,8 @@
 It speaks one tiny protocol with its host over a socket pair on descriptor 0: a packet is `t` or `p` (a terminal or
 pipes) and a session's folder, with the keeper's first channel as its one descriptor. Who takes the packet is the
 *spare*: a keeper forked in advance, that has done all it can do before it knows its session. When its program runs, the
-zygote forks the next: not sooner, because two forks and a start would share the processors. Where there is none (it was
+zygote forks the next: not sooner, because two forks and a start would share the processors, unless that start takes
+long and would keep all others waiting. Where there is none (it was
 killed, or could not be forked) the packet waits in the socket until there is. When the host is gone, so are the zygote
 and its spare.
 """
@@ -60,7 +61,7 @@ def serve(sock: socket.socket, roles: str) -> None:
             if spare < 0:
                 _refuse_next(sock)
                 continue
-        taken = os.read(spare, 1)  # its word that it took a start and is done with it; nothing when it died
+        taken = os.read(spare, 1)  # its word that it took a start, see _Word; nothing when it died
         os.close(spare)
         spare = -1
         if taken:
@@ -153,7 +154,7 @@ def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
         _unlink(registration)
         os._exit(0)
     folder, pipes, channel = told
-    keep(SessionFolder(folder), pipes, channel, launch, registration, word, (host.detach(), null, alive))
+    keep(SessionFolder(folder), pipes, channel, launch, registration, _Word(word), (host.detach(), null, alive))
 
 
 def _noticed(number: int, frame: object) -> None:
@@ -177,7 +178,7 @@ def _next_start(host: socket.socket, alive: int) -> tuple[str, bool, int] | None
         return os.fsdecode(message[1:]), message[:1] == b"p", int.from_bytes(passed[0][2][:4], sys.byteorder)
 
 
-def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, registration: str, word: int,
+def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, registration: str, word: _Word,
          spent: tuple[int, ...]) -> None:  # fmt: skip
     """Be the keeper of the session in `folder` until it ends. Does not return. `spent` are a spare's descriptors."""
     lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -190,6 +191,7 @@ def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, regis
     first = socket.socket(fileno=channel)
     try:
         launch = order(folder, pipes, launch)
+        launch.overdue = word.say
         for fd in spent:
             os.close(fd)
         kernel.set_name("hold-keeper")  # not before the lock: whoever sees no spare any more sees who took the start
@@ -201,24 +203,34 @@ def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, regis
         _refuse(channel, "failed", f"the session could not start: {e.strerror}")
         _give_up(registration, word)
     keeper.begin()
-    _say(word)
+    word.say()
     keeper.run()
     _unlink(registration)
     os._exit(0)
 
 
-def _say(word: int) -> None:
-    """Tell the zygote that this start is over: it forks the next spare."""
-    try:
-        os.write(word, b"t")
-    except OSError:
-        pass  # the zygote is gone; the host starts another
-    os.close(word)
+class _Word:
+    """What a spare tells the zygote, once: its start is over, or takes long. The next one is forked then."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def say(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
+        try:
+            os.write(fd, b"t")
+        except OSError:
+            pass  # the zygote is gone; the host starts another
+        os.close(fd)
 
 
-def _give_up(registration: str, word: int) -> None:
+def _give_up(registration: str, word: _Word) -> None:
     _unlink(registration)
-    _say(word)
+    word.say()
     os._exit(1)
 
 

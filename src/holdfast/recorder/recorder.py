@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 import zmq
 
+from ..model import signals
 from ..model.home import ENV, Home
 from ..system.files import read_json, write_json
 from . import place
@@ -358,7 +359,7 @@ class Recorder:
             for message in self._kernel.received(self._kernel.iopub):
                 self._hear(message)
         code = self._kernel.wait()
-        cell, how = self._cell, f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+        cell, how = self._cell, f"exit code {code}" if code >= 0 else signals.name(-code)
         if cell is not None:
             if cell.status is not None:
                 self._finish(cell, 0 if cell.status == "ok" else 1)

@@ -30,6 +30,7 @@ from .wrap import abandon, wrap
 
 Json = dict[str, Any]
 
+_ABOUT_TO_BEGIN = "starting"  # what a session is busy with before the command has its record
 _TURN_S = 2.0  # a kernel gets this long to be free after its last cell, also for a caller who does not want to wait
 
 
@@ -71,13 +72,13 @@ class Execs(Watching):
 
     @contextlib.contextmanager
     def _reserved(self, session: Session, exec_id: str) -> Iterator[None]:
-        session.busy_exec = "starting"
+        session.busy_exec = _ABOUT_TO_BEGIN
         self._starting.add(exec_id)
         try:
             yield
         finally:
             self._starting.discard(exec_id)
-            if session.busy_exec == "starting":
+            if session.busy_exec == _ABOUT_TO_BEGIN:
                 session.busy_exec = None
 
     async def _in_turn(
@@ -100,6 +101,11 @@ class Execs(Watching):
 
     def _refuse_if_busy(self, session: Session) -> None:
         busy = session.busy_exec or next((c.id for c in self._unfinished(session)), None)
+        if busy == _ABOUT_TO_BEGIN:
+            raise HoldfastError(
+                "busy", f"another command waits for the prompt in {session.name}",
+                f"try again once that has begun; what keeps it waiting: hold ps {session.name}",
+            )  # fmt: skip
         if busy is not None:
             raise HoldfastError(
                 "busy", f"{session.name} is still running {busy}",
@@ -166,7 +172,8 @@ class Execs(Watching):
                 async with asyncio.timeout(delay):
                     await session.link.grown(sample["output"]["end"])
             delay = min(delay * 2, SAMPLE_MAX_S)
-        raise HoldfastError("conflict", f"{session.name} has ended", f"hold restart {session.name}")
+        how = "does not answer" if session.unresponsive else "has ended"
+        raise HoldfastError("conflict", f"{session.name} {how}", f"hold status {session.name}")
 
     def _prepare(self, session: Session, prompt: Json, source: bytes, actor: Json, exec_id: str) -> Command:
         """The command's files and its record: all that comes before the shell hears of it."""
@@ -269,7 +276,7 @@ class Execs(Watching):
             command.finish("shell_ended", None, command.record["start"] or command.record["from"], None)
             return
         self._scan(command)
-        if command.running and command.session.link is None:
+        if command.running and not command.session.live:
             self._shell_ended(command)
         elif command.running:
             command.record["state"] = "running"

@@ -8,6 +8,7 @@ import os
 import time
 from typing import Any
 
+from ...model import signals
 from ...model.errors import HoldfastError
 from ...system.files import write_new
 from ..session import Session
@@ -69,6 +70,9 @@ class Watching:
             self._scan(command)
             if not command.running:
                 return
+            if session.link is None and session.unresponsive:
+                await session.changed.wait()  # the line to its keeper is broken, not the shell: nobody can tell yet
+                continue
             if session.link is None:
                 self._shell_ended(command)
                 return
@@ -156,9 +160,7 @@ class Watching:
         exit_record = command.session.exit or {}
         code = exit_record.get("code")
         if code is None and exit_record.get("signal"):
-            import signal
-
-            code = 128 + int(getattr(signal, exit_record["signal"]))
+            code = 128 + signals.number(exit_record["signal"])
         command.finish("shell_ended", code, command.session.reader.bounds()[1], None)
 
     async def _look(self, command: Command, seen_prompt: int) -> int:

@@ -32,10 +32,11 @@ class Looking(Base):
         return {"host": self.daemon.about(), "operator": caller.actor}
 
     async def op_ls(self, request: Json, caller: Caller) -> list[Json]:
+        wanted = _named(request.get("sessions"))
         chosen = [
             s for s in self.registry.sessions.values()
             if (request.get("all") or s.live or self._restarting(s)) and caller.may("view", s)
-            and (request.get("sessions") is None or s.id in request["sessions"])
+            and (wanted is None or s.id in wanted)
         ]
         chosen.sort(key=lambda s: s.manifest["created_at"])
         gate = asyncio.Semaphore(_VIEWS_AT_ONCE)
@@ -180,6 +181,12 @@ class Looking(Base):
 def still(session: Session, view: Json, processes: int) -> bool:
     """Whether nothing of it changes before it is touched: its one process is blocked, or there is none."""
     return session.link is None or (processes <= 1 and view["activity"]["kind"] in _BLOCKED)
+
+
+def _named(given: object) -> set[str] | None:
+    if given is not None and not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
+        raise invalid("`sessions` is not a list of ids", "leave it out")
+    return None if given is None else set(given)
 
 
 def _ends(given: object) -> dict[str, int]:

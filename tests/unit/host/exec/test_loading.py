@@ -26,6 +26,7 @@ def test_a_shell_that_loads_its_startup_files_is_waited_for_as_long_as_the_calle
         (["bash"], {"typed": 3}, "running"),  # somebody's command
         (["bash"], {}, "running"),  # an older keeper does not tell
         (["bash"], FRESH, "waiting_for_secret"),  # its start-up files ask somebody
+        (["bash"], FRESH, "exited"),  # they ended it, and left something running
     ],
 )
 def test_another_program_in_the_foreground_is_not_waited_for(command: list[str], sample: dict[str, Any], activity: str) -> None:
