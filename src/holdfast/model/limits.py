@@ -187,6 +187,7 @@ PHASES_MAX = 100  # of a project: a plan that people read
 TITLE_MAX = 200  # characters of a task's title: a line
 PROSE_MAX = 16 << 10  # characters of a goal, a constraint, a criterion: pages, not books
 LIST_MAX = 200  # constraints, criteria, artifacts, patterns of one contract: each is read by whoever does it
+SCOPE_STEPS_MAX = 200_000  # letters of two scopes compared before they count as shared: a fifth of a second
 AFTER_MAX = 1000  # dependencies of one task: a last task that gathers a large phase
 CHECKS_MAX = 64  # verification commands of one contract, and
 CHECKS_BYTES_MAX = 96 << 10  # of them in all: they travel as one argument, and the kernel takes 128 KiB
