@@ -6,9 +6,13 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from holdfast.host import changes
 from holdfast.host.changes import Changes, news
+from holdfast.host.ops import looking
 from holdfast.host.ops.looking import Looking
+from holdfast.model.errors import HoldfastError
 
 
 def test_only_what_changed_after_a_mark_is_news() -> None:
@@ -67,3 +71,9 @@ async def test_what_happens_in_the_moment_in_which_the_time_is_up_is_in_the_next
     asyncio.get_running_loop().call_soon(kept.note, "ses_a")
     answer = await asyncio.wait_for(waiting, 30)
     assert "ses_a" in {*answer["sessions"], *(kept.since(answer["mark"]) or ())}
+
+
+@pytest.mark.parametrize("given", [5, "ses_a", ["ses_a", 5], {"ses_a": 1}])
+def test_what_is_no_list_of_sessions_is_refused_in_words(given: object) -> None:
+    with pytest.raises(HoldfastError, match="not a list of ids"):
+        looking._ids(given)
