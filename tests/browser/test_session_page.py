@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import CDPSession, Page, expect
 
 from tests.support import browser as chrome
-from tests.support.home import HomeForTests
+from tests.support.home import HomeForTests, until
 
 expect.set_options(timeout=chrome.PATIENCE_MS)
 SHELL = ["bash", "--norc", "--noprofile", "-i"]
@@ -32,9 +32,21 @@ def test_files_that_are_open_and_files_that_changed_are_shown_apart(
     expect(folder).to_contain_text("held")
     expect(folder).to_contain_text("whoever did it")  # no more than the kernel knows
     session.send("made-later", enter=True)
-    assert session.wait(quiet=0.2, timeout=60).event != "timeout"
+    until((tmp_path / "made-later").exists, 60)
     folder.get_by_role("button", name="Look again").click()
     expect(folder).to_contain_text("made-later")
+
+
+def test_files_whose_names_look_the_same_are_shown_each(hold: HomeForTests, url: str, desk: Page, tmp_path: Path) -> None:
+    session = hold.run("bash", "-c", r"touch odd$'\xff' 'odd\xff'; echo ready; sleep 600", cwd=str(tmp_path))
+    session.wait(text="ready", timeout=60)
+    _open(desk, url, session.id)
+    desk.get_by_role("tab", name="Files").click()
+    folder = desk.get_by_role("region", name="Changed in its folder")
+    expect(folder.get_by_text("odd\\xff")).to_have_count(2)
+    folder.get_by_role("button", name="Look again").click()
+    expect(folder.get_by_role("button", name="Look again")).to_be_enabled()
+    expect(folder.get_by_text("odd\\xff")).to_have_count(2)
 
 
 def test_text_is_searched_forth_and_back_and_the_screen_is_copied(hold: HomeForTests, url: str, desk: Page) -> None:

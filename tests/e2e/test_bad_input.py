@@ -31,6 +31,7 @@ def one_line(text: str) -> bool:
         (["run", "-d", "-n", "ses_looks_like_an_id", "--", "true"], 2),
         (["run", "-d", "-n", "a b", "--", "true"], 2),
         (["run", "-d", "-n", "../up", "--", "true"], 2),
+        (["web", "logout", "--for", "somebody"], 2),
         (["run", "-d", "--", "nosuchprogram_x"], 127),
         (["run", "-d", "--", "/etc/passwd"], 126),
         (["run", "-d", "--", "/"], 126),

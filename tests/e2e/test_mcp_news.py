@@ -67,10 +67,12 @@ async def test_a_client_of_the_handshake_era_hears_of_what_a_person_starts_ends_
         await heard.hears("list")
         await in_a_thread(hold, "project", "init", "demo")
         await tools.client.subscribe_resource(TASKS)
-        # The subscription begins to listen in its own time: each task is news once it does.
-        async with asyncio.timeout(60):
-            while heard.words.empty() or await heard.words.get() != TASKS:
-                await in_a_thread(hold, "task", "add", "one more")
+        await in_a_thread(hold, "task", "add", "one more")
+        await heard.hears(TASKS)
+        one = f"{TASKS}/demo%2F1"
+        await tools.client.subscribe_resource(one)
+        await in_a_thread(hold, "task", "edit", "demo/1", "--title", "another word for it")
+        await heard.hears(one)
 
 
 async def test_a_listener_of_the_stateless_era_hears_of_a_session_that_a_person_starts(hold: HomeForTests) -> None:

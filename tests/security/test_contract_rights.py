@@ -181,6 +181,19 @@ def test_an_agent_does_not_change_how_a_person_has_it_verified_by_other_ways(pro
     assert kept["retry"]["attempts_max"] == 5
 
 
+def test_however_many_policies_an_agent_writes_a_persons_word_on_verification_stays(project: Project) -> None:
+    profiles = {"profiles": {"all": ["make test"]}}
+    project.policy(verification=profiles)
+    with acting_as(project.hold, "mole") as mole:
+        for n in range(101):  # more than a list of versions shows
+            mole.work.tasks.set_policy({"verification": profiles, "timeout_s": 100 + n}, project="demo")
+        other = {"verification": {"profiles": {"all": ["true"]}}}
+        assert refused(lambda: mole.work.tasks.set_policy(other, project="demo")).code == "not_allowed"
+    shown = project.tasks.policy(project="demo")
+    assert shown["policy"]["verification"]["profiles"]["all"][0]["command"] == "make test"
+    assert len(shown["authors"]) == 2
+
+
 @pytest.mark.parametrize("yes", [True, False])
 def test_a_rule_shows_an_agents_edit_to_a_person_who_decides(project: Project, yes: bool) -> None:
     hold = project.hold

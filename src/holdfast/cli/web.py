@@ -38,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.verb != "link" and (args.qr or args.whom is not None):
+        hint = "hold operator revoke ends what one person has open, browsers too"
+        raise HoldfastError("usage", "--qr and --for go with hold web link", hint)  # a logout is everybody's
     if args.verb == "openapi":
         sys.stdout.flush()
         # A surface is a process of its own. -P: a folder may have a json.py of its own.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from ..model.limits import FOLDER_LOOK_S, FOLDER_LOOKED_MAX, FOLDER_TOLD_MAX
@@ -24,10 +25,12 @@ def changed(root: str, since: float, home: str) -> Json:
     """The latest first. `whole` is false where a limit ended the look; `skipped` are folders that it never enters."""
     found: list[tuple[float, str, int]] = []
     own, ahead = os.path.realpath(home), [root]
-    looked, ends = 0, time.monotonic() + FOLDER_LOOK_S
-    while ahead and looked < FOLDER_LOOKED_MAX and time.monotonic() < ends:
-        folder = ahead.pop()
-        for one in _entries(folder):
+    looked, ends, cut = 0, time.monotonic() + FOLDER_LOOK_S, False
+    while ahead and not cut:
+        for one in _entries(ahead.pop()):
+            if looked >= FOLDER_LOOKED_MAX or time.monotonic() >= ends:
+                cut = True  # in the middle of a folder, too: one alone may hold millions
+                break
             looked += 1
             try:
                 at = one.stat(follow_symlinks=False)
@@ -40,16 +43,16 @@ def changed(root: str, since: float, home: str) -> Json:
                 found.append((at.st_ctime, os.path.relpath(one.path, root), at.st_size))
     found.sort(reverse=True)
     told = [{"path": _name(path), "size": size, "at": rfc3339(at)} for at, path, size in found[:FOLDER_TOLD_MAX]]
-    whole = not ahead and len(found) <= FOLDER_TOLD_MAX
+    whole = not cut and len(found) <= FOLDER_TOLD_MAX
     return {"root": _name(root), "since": rfc3339(since), "files": told, "whole": whole, "skipped": sorted(SKIPPED)}
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
-            return sorted(found, key=lambda one: one.name)
+            yield from found
     except OSError:
-        return []  # not ours to see, or gone
+        return  # not ours to see, or gone
 
 
 def _name(path: str) -> str:

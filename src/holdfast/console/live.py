@@ -67,7 +67,7 @@ class Feed:
             await asyncio.sleep(max(LIVE_LOOK_S, _LOOK_SHARE * took))
             wanted = set()
             while wanted == set():
-                ends = {id: s["output"]["end"] for id, s in self.sessions.items() if s["state"] == "live"}
+                ends = {id: s["output"]["end"] for id, s in self.sessions.items()}  # of all: one may be removed
                 left = rounds.wait(time.monotonic())
                 news = await self._host.call("changed", after=mark, ends=ends, timeout=left)
                 mark, due = news["mark"], rounds.due(time.monotonic())

@@ -40,8 +40,9 @@ class Changes:
             return None
         return {session for session, change in self._latest.items() if change > int(number)}
 
-    async def more(self) -> None:
-        await self._changed.wait()
+    def waiter(self) -> asyncio.Event:
+        """Set at the next change from now on; taken before one looks, so that nothing falls between."""
+        return self._changed
 
 
 async def news(changes: Changes, mark: str, ends: dict[Session, int]) -> set[str] | None:
@@ -56,7 +57,7 @@ async def news(changes: Changes, mark: str, ends: dict[Session, int]) -> set[str
     watched = [(s.link, end) for s, end in ends.items() if s.link is not None]
     for link, end in watched:
         link.watch(end, grown)
-    told = asyncio.ensure_future(changes.more())
+    told = asyncio.ensure_future(changes.waiter().wait())  # of now: the task itself begins later
     either: set[asyncio.Future[Any]] = {grown, told}
     try:
         if found() == set():

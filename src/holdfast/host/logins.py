@@ -34,7 +34,7 @@ class Logins:
         self._ledger, self._operators = ledger, operators
         self._known: dict[str, _Known] = {}
         self._changed = asyncio.Event()
-        self._using = asyncio.Lock()
+        self._turn = asyncio.Lock()  # what is written and what is known change together
 
     async def open(self) -> None:
         rows = "SELECT hash, kind, until, operator FROM logins WHERE ended_at IS NULL AND until > ?"
@@ -52,13 +52,14 @@ class Logins:
         self._forget_old(now)
         if hash in self._known:
             raise refused("that link was made before", "hold web link makes a new one")
-        if len(self._known) >= LOGINS_MAX:
-            raise HoldfastError("conflict", f"{LOGINS_MAX} browsers and links are known", "end them: hold web logout")
-        until = now + LINK_TTL_S
-        made = _Known(_LINK, until, who.id)
-        await commit(lambda db: _insert(db, hash, made, now))
-        self._known[hash] = made
-        return until
+        if sum(known.operator == who.id for known in self._known.values()) >= LOGINS_MAX:  # nobody fills another's
+            words = f"{LOGINS_MAX} browsers and links of {who.name} are known"
+            raise HoldfastError("conflict", words, "the owner ends them: hold web logout")
+        made = _Known(_LINK, now + LINK_TTL_S, who.id)
+        async with self._turn:
+            await commit(lambda db: _insert(db, hash, made, now))
+            self._known[hash] = made
+        return made.until
 
     def whose(self, link: str) -> Operator | None:
         """Who comes in with a link, if it is one."""
@@ -66,7 +67,7 @@ class Logins:
 
     async def use(self, link: str, login: str, commit: Commit) -> float:
         """A browser comes with a link: the link is over, the browser is in; until when."""
-        async with self._using:  # of two at once, one
+        async with self._turn:  # of two at once, one
             now = time.time()
             known = self._known.get(link, _NOBODY)
             if not self._good(known, _LINK, now) or login in self._known or login == link:
@@ -100,10 +101,11 @@ class Logins:
             where, values = ("", ()) if hash is None else (" AND hash = ?", (hash,))
             db.execute("UPDATE logins SET ended_at = ? WHERE ended_at IS NULL" + where, (time.time(), *values))
 
-        await commit(change)
-        ended = [known for known in self._known if hash in (None, known)]  # those too that came in meanwhile, before it
-        for known in ended:
-            self._known.pop(known, None)
+        async with self._turn:  # a browser that is coming in is in, and then out, or does not come in
+            ended = [known for known in self._known if hash in (None, known)]
+            await commit(change)
+            for known in ended:
+                self._known.pop(known, None)
         self.recheck()
         return len(ended)
 

@@ -62,7 +62,7 @@ async def _edit(work: Work, call: str, args: Json, is_person: Callable[[str], bo
         return Edit(f"the contract of task {key}", persons[-1], key, _lines(args, shown)) if persons else None
     if call == "policy_set":
         held = await work.call("policy_show", **place)
-        persons = [v["by"] for v in held["versions"] if is_person(str(v["by"]))]  # the latest comes first
+        persons = [by for by in held["authors"] if is_person(by)]
         wanted = policies.check(args.get("policy"))["verification"]
         if not persons or wanted == held["policy"]["verification"]:
             return None

@@ -44,6 +44,7 @@ class Web:
         self._pid: int | None = None
         self._setting: Json | None = None
         self._keeping: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()  # of two who want it elsewhere, one after the other
 
     def about(self) -> Json | None:
         """Where it serves; None where it is not wanted."""
@@ -61,6 +62,10 @@ class Web:
 
     async def use(self, host: str, port: int, public: str | None = None) -> None:
         """Serve there from now on. Raises where that is not possible, and then everything is as before."""
+        async with self._turn:
+            await self._use(host, port, public)
+
+    async def _use(self, host: str, port: int, public: str | None) -> None:
         before = self._setting
         same = before is not None and (before["host"], before.get("public")) == (host, public)
         if before is not None and same and port in (0, before["port"]) and self._pid is not None:
@@ -69,7 +74,7 @@ class Web:
         self._setting = {"host": host, "port": port, "public": public}
         try:
             pid, chosen = await self._start(host, port)
-        except HoldfastError:
+        except BaseException:  # also where no process can be made
             self._setting = before
             if before is not None:
                 self._keep()
@@ -80,10 +85,11 @@ class Web:
 
     async def forget(self) -> None:
         """Not wanted any more."""
-        await self.stop()
-        self._setting = None
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._home.web_file)
+        async with self._turn:
+            await self.stop()
+            self._setting = None
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._home.web_file)
 
     def _keep(self) -> None:
         self._keeping = asyncio.get_running_loop().create_task(self._supervise())

@@ -54,7 +54,7 @@ def _item(session: str, exec_id: str, n: int, item: Json, room: int) -> Json:
     first = next((mime for mime in _READABLE if mime in bundle), None)
     made: Json = {"output_type": kind, "data": {}}
     if first is not None:
-        made["data"][first] = _fitting(bundle[first], room)
+        made["data"][first] = _fitting(bundle[first], first, room)
     others = {mime: value for mime, value in bundle.items() if mime != first}
     if others:
         made["more"] = [
@@ -71,10 +71,10 @@ def _error(error: Json, room: int) -> Json:
     return {"ename": error["ename"], "evalue": cut(str(error["evalue"]), room), "traceback": cut(lines, room)}
 
 
-def _fitting(value: Any, room: int) -> Any:
+def _fitting(value: Any, mime: str, room: int) -> Any:
     """A value as it is where it fits, else the two ends of its text."""
-    text = _text(value)
-    return (value if isinstance(value, dict) else text) if len(text) <= room else cut(text, room)
+    text = _text(value, mime)
+    return (value if mime.endswith("json") else text) if len(text) <= room else cut(text, room)
 
 
 def cut(text: str, room: int) -> str:
@@ -86,9 +86,9 @@ def cut(text: str, room: int) -> str:
     return f"{text[:head]}\n[… {len(text) - room} characters left out …]\n{text[len(text) - tail :]}"
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, mime: str) -> str:
     """Notebooks keep text as one string or as lines, and JSON as what it is."""
-    if isinstance(value, list):
+    if isinstance(value, list) and not mime.endswith("json"):
         return "".join(map(str, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -120,7 +120,7 @@ def is_text(mime: str) -> bool:
 
 def content(value: Any, mime: str) -> bytes:
     """The bytes of a value: what is no text comes as base64."""
-    text = _text(value)
+    text = _text(value, mime)
     if not is_text(mime):
         try:
             return base64.b64decode(text, validate=False)

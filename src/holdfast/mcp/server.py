@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
@@ -130,7 +131,7 @@ class Surface:
         agent, session = await self._agent(ctx), ctx.session
         await self._watch_list(ctx, agent)
         try:
-            _watchers(ctx).add(agent, str(params.uri), session.send_resource_updated)
+            await _watchers(ctx).add(agent, str(params.uri), session.send_resource_updated)
         except HoldfastError as e:
             raise MCPError(types.INVALID_PARAMS, e.line(), e.as_dict()) from None
         return types.EmptyResult()
@@ -152,12 +153,12 @@ class Surface:
         async def tell_list() -> None:
             await bus.publish(ResourcesListChanged())
 
-        if params.notifications.resources_list_changed:
-            watchers.add_list(agent, await mark(agent, "sessions"), tell_list)
-        for uri in (params.notifications.resource_subscriptions or [])[: WATCHED_MAX - 1]:
-            watchers.add(agent, str(uri), tell)
-        self._buses[bus] = watchers
+        wanted = (params.notifications.resource_subscriptions or [])[: WATCHED_MAX - 1]
         try:
+            if params.notifications.resources_list_changed:
+                watchers.add_list(agent, await mark(agent, "sessions"), tell_list)
+            await asyncio.gather(*(watchers.add(agent, str(uri), tell) for uri in wanted))
+            self._buses[bus] = watchers
             return await ListenHandler(bus)(ctx, params)
         finally:
             self._buses.pop(bus, None)

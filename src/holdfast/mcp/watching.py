@@ -7,6 +7,7 @@ resource there is a pause, because a client that hears of every byte reads every
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 from urllib.parse import unquote
@@ -17,29 +18,32 @@ from .agent import Agent
 
 Json = dict[str, Any]
 Tell = Callable[[str], Awaitable[None]]
+Begun = Callable[[], None]  # called once it is known how things stand: what changes from then on is told
 
 LIST = "list"  # in place of an address: which resources there are
 WATCHED_MAX = 64  # resources of one connection: each is a request that waits at the host
 _PAUSE_S = 1.0  # between two updates of one resource
+_BEGIN_S = 5.0  # for the first look; a host that takes longer is listened to all the same
 _ANYTHING = r"text=(?s)."
 
 
-async def watch(agent: Agent, uri: str, tell: Tell) -> None:
+async def watch(agent: Agent, uri: str, tell: Tell, begun: Begun = lambda: None) -> None:
     """Tell of every change of a resource, until there will be no more."""
     meant = resources.session_of(uri)
     if meant is not None:
-        await _watch_session(agent, meant[0], uri, tell)
+        await _watch_session(agent, meant[0], uri, tell, begun)
     elif uri == resources.TASKS or uri.startswith(resources.TASKS + "/"):
-        await _watch_tasks(agent, uri, tell)
+        await _watch_tasks(agent, uri, tell, begun)
 
 
-async def _watch_session(agent: Agent, session: str, uri: str, tell: Tell) -> None:
+async def _watch_session(agent: Agent, session: str, uri: str, tell: Tell, begun: Begun) -> None:
     """Tell of every change of a session's screen or log, until it ends; then tell once more."""
     at = -1
     while True:
         try:
             if at < 0:
                 at = int((await agent.host.call("status", session=session))["output"]["end"])
+                begun()
             answer = await agent.host.call("wait", **{"session": session, "for": _ANYTHING, "from": at})
             await tell(uri)
             if answer["event"] == "exit":
@@ -52,7 +56,7 @@ async def _watch_session(agent: Agent, session: str, uri: str, tell: Tell) -> No
             await asyncio.sleep(_PAUSE_S)  # the next host goes on from the same offset: nothing is missed
 
 
-async def _watch_tasks(agent: Agent, uri: str, tell: Tell) -> None:
+async def _watch_tasks(agent: Agent, uri: str, tell: Tell, begun: Begun) -> None:
     """Tell of tasks that anybody changed through this host. A server's own database tells nobody."""
     if agent.host.work.shared:
         return
@@ -66,6 +70,7 @@ async def _watch_tasks(agent: Agent, uri: str, tell: Tell) -> None:
         before = await stands()
     except HoldfastError:
         return  # there is no such task
+    begun()
 
     async def changed() -> None:
         nonlocal before
@@ -107,19 +112,25 @@ class Watchers:
     def __init__(self) -> None:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def add(self, agent: Agent, uri: str, tell: Tell) -> None:
-        if not self.watches(uri):
-            self._begin(uri, watch(agent, uri, tell))
+    async def add(self, agent: Agent, uri: str, tell: Tell) -> None:
+        """Returns when it watches: whoever looks after that, and hears nothing, has seen the latest."""
+        if self.watches(uri):
+            return
+        begun = asyncio.Event()
+        self._begin(uri, watch(agent, uri, tell, begun.set)).add_done_callback(lambda task: begun.set())
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(begun.wait(), _BEGIN_S)
 
     def add_list(self, agent: Agent, known: str | None, tell: Callable[[], Awaitable[None]]) -> None:
         if known is not None and not self.watches(LIST):
             self._begin(LIST, watch_list(agent, known, tell))
 
-    def _begin(self, uri: str, watching: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, uri: str, watching: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         if len(self._tasks) >= WATCHED_MAX:
             watching.close()
             raise HoldfastError("busy", f"{WATCHED_MAX} resources are watched already", "unsubscribe from some")
-        self._tasks[uri] = asyncio.get_running_loop().create_task(watching)
+        self._tasks[uri] = task = asyncio.get_running_loop().create_task(watching)
+        return task
 
     def has(self, uri: str) -> bool:
         return uri in self._tasks

@@ -39,8 +39,12 @@ def show_policy(project: str, version: int | None) -> Transaction[Json]:
         "SELECT version, at, by_whom, why FROM policy WHERE project = ? ORDER BY version DESC LIMIT 100", (project,)
     )
     versions = [{"version": v, "at": rfc3339(t / 1e6), "by": b, "why": w} for v, t, b, w in rows]
+    # Of all versions, the latest first: whose word it is does not change when others write many more.
+    authors = yield Query(
+        "SELECT by_whom FROM policy WHERE project = ? GROUP BY by_whom ORDER BY MAX(version) DESC", (project,)
+    )
     return {"project": project, "version": at.policy if version is None else version, "current": at.policy,
-            "policy": body, "versions": versions}  # fmt: skip
+            "policy": body, "versions": versions, "authors": [str(by) for (by,) in authors]}  # fmt: skip
 
 
 def add_backend(name: str, body: Json, asked: Asked) -> Transaction[Json]:

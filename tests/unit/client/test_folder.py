@@ -66,3 +66,30 @@ def test_a_large_folder_is_cut_and_says_so(tmp_path: Path, monkeypatch: pytest.M
     assert folder.changed(str(tmp_path), 0.0, "/nowhere")["whole"] is False
     assert folder.changed(str(tmp_path / "gone"), time.time(), "/nowhere") | {"since": ""} == {
         "root": str(tmp_path / "gone"), "since": "", "files": [], "whole": True, "skipped": sorted(folder.SKIPPED)}  # fmt: skip
+
+
+def test_one_folder_of_very_many_files_is_cut_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(30):
+        (tmp_path / f"f{n}").touch()
+    looks: list[str] = []
+
+    class Entry:
+        """Counts how many files are looked at."""
+
+        def __init__(self, entry: os.DirEntry[str]) -> None:
+            self.name, self.path, self._entry = entry.name, entry.path, entry
+
+        def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+            looks.append(self.name)
+            return self._entry.stat(follow_symlinks=follow_symlinks)
+
+    entries = folder._entries
+    monkeypatch.setattr(folder, "_entries", lambda path: map(Entry, entries(path)))
+    monkeypatch.setattr(folder, "FOLDER_LOOKED_MAX", 10)
+    found = folder.changed(str(tmp_path), 0.0, "/nowhere")
+    assert (len(looks), len(found["files"]), found["whole"]) == (10, 10, False)
+    monkeypatch.setattr(folder, "FOLDER_LOOKED_MAX", 30)
+    assert folder.changed(str(tmp_path), 0.0, "/nowhere")["whole"] is True
+    monkeypatch.setattr(folder, "FOLDER_LOOK_S", 0.0)
+    assert folder.changed(str(tmp_path), 0.0, "/nowhere") | {"since": ""} == {
+        "root": str(tmp_path), "since": "", "files": [], "whole": False, "skipped": sorted(folder.SKIPPED)}  # fmt: skip

@@ -1,63 +1,77 @@
-"""Browsers and tokens that are let in and ended at the same time."""
+"""Browsers come in and are put out: in whatever order that happens, nobody stays who was put out."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from holdfast.host.ledger import Ledger
+from holdfast.host import logins
 from holdfast.host.logins import Logins
-from holdfast.host.operators import Operator, Operators
-from holdfast.host.tokens import Tokens
 from holdfast.model.errors import HoldfastError
 
-ADA = Operator("op_ada", "ada", "human", "", "", 0.0, None)
-BOT = Operator("op_bot", "bot", "agent", "", "", 0.0, None)
 LINK, LOGIN = "a" * 64, "b" * 64
 
 
-async def done(work: Any) -> None:
-    """Written down at once."""
+def person(name: str) -> Any:
+    return SimpleNamespace(id=f"op_{name}", name=name, kind="human", revoked_at=None)
 
 
-async def test_who_comes_in_while_everybody_is_put_out_is_put_out_as_well(tmp_path: Path) -> None:
-    """Both are on their way to the disk: first the login, then the end of all that are there."""
-    operators = Operators(Ledger(str(tmp_path / "host.db")), "hst_one", str(tmp_path))
-    operators.by_id[ADA.id] = ADA
-    logins, written = Logins(operators._ledger, operators), asyncio.Event()
+def made(*people: Any) -> Logins:
+    operators = SimpleNamespace(first=people[0].id, by_id={one.id: one for one in people})
+    return Logins(cast("Any", None), cast("Any", operators))
 
-    async def later(work: Any) -> None:
-        await written.wait()
 
-    await logins.add(LINK, ADA, done)
-    coming = asyncio.create_task(logins.use(LINK, LOGIN, later))
+async def at_once(work: Callable[[Any], Any]) -> None:
+    """Written down, as far as anybody here can tell."""
+
+
+def in_a_while(gate: asyncio.Event) -> Any:
+    async def commit(work: Callable[[Any], Any]) -> None:
+        await gate.wait()
+
+    return commit
+
+
+async def _put_out(known: Logins, coming: Any, gate: asyncio.Event) -> None:
+    """Everybody is logged out while `coming` is being written down."""
+    first = asyncio.ensure_future(coming)
     await asyncio.sleep(0)
-    ending = asyncio.create_task(logins.end(None, later))
-    await asyncio.sleep(0)
-    written.set()
-    await asyncio.wait_for(coming, 30)
-    assert await asyncio.wait_for(ending, 30) == 1
+    everybody = asyncio.ensure_future(known.end(None, at_once))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    gate.set()
+    await asyncio.wait_for(asyncio.gather(first, everybody), 30)
+
+
+async def test_a_browser_that_comes_in_while_all_are_put_out_is_out() -> None:
+    ada, gate = person("ada"), asyncio.Event()
+    known = made(ada)
+    await known.add(LINK, ada, at_once)
+    await _put_out(known, known.use(LINK, LOGIN, in_a_while(gate)), gate)
     with pytest.raises(HoldfastError, match="not logged in"):
-        logins.check(LOGIN, 0.0)
+        known.check(LOGIN, 0.0)
 
 
-async def test_a_token_made_while_its_agents_tokens_are_ended_is_ended_as_well(tmp_path: Path) -> None:
-    operators = Operators(Ledger(str(tmp_path / "host.db")), "hst_one", str(tmp_path))
-    operators.by_id[BOT.id] = BOT
-    tokens, written = Tokens(operators._ledger, operators), asyncio.Event()
+async def test_a_link_that_is_made_while_all_are_put_out_is_over() -> None:
+    ada, gate = person("ada"), asyncio.Event()
+    known = made(ada)
+    await _put_out(known, known.add(LINK, ada, in_a_while(gate)), gate)
+    with pytest.raises(HoldfastError, match="is over"):
+        await known.use(LINK, LOGIN, at_once)
 
-    async def later(work: Any) -> None:
-        await written.wait()
 
-    making = asyncio.create_task(tokens.add(LINK, BOT, ADA.id, 1e12, later))
-    await asyncio.sleep(0)
-    ending = asyncio.create_task(tokens.end(BOT, later))
-    await asyncio.sleep(0)
-    written.set()
-    await asyncio.wait_for(making, 30)
-    assert await asyncio.wait_for(ending, 30) == 1
-    with pytest.raises(HoldfastError):
-        tokens.find(LINK, 0.0)
+async def test_one_persons_links_leave_room_for_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logins, "LOGINS_MAX", 2)
+    ada, bob = person("ada"), person("bob")
+    known = made(ada, bob)
+    for n in range(2):
+        await known.add(f"{n:064}", bob, at_once)
+    with pytest.raises(HoldfastError, match="of bob are known"):
+        await known.add("2" * 64, bob, at_once)
+    await known.add(LINK, ada, at_once)
+    await known.use(LINK, LOGIN, at_once)
+    assert known.check(LOGIN, 0.0)[0] is ada

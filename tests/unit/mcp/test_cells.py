@@ -46,6 +46,17 @@ def test_what_has_no_plain_text_shows_its_most_readable_type() -> None:
     assert [m["type"] for m in item["more"]] == ["text/html"]
 
 
+def test_a_list_is_lines_of_a_text_and_data_where_it_is_json() -> None:
+    data = {"application/json": [{"a": 1}, "b", 2], "text/html": ["<b>\n", "</b>"]}
+    made = result({"output_type": "display_data", "data": data})
+    (item,) = cells.told("c", made, 1000)["outputs"]
+    assert item["data"] == {"application/json": [{"a": 1}, "b", 2]}
+    assert json.loads(cells.content(cells.found(made, 0, "application/json"), "application/json")) == data["application/json"]
+    assert cells.content(cells.found(made, 0, "text/html"), "text/html") == b"<b>\n</b>"
+    (short,) = cells.told("c", result({"output_type": "display_data", "data": {"application/json": [1] * 500}}), 100)["outputs"]
+    assert short["data"]["application/json"].startswith("[1, 1")
+
+
 @given(st.integers(0, 400), st.integers(0, 5000), st.integers(0, 8000))
 def test_the_budget_holds_and_both_ends_are_kept(count: int, length: int, room: int) -> None:
     streams = [{"output_type": "stream", "name": "stdout", "text": f"<{n}{'x' * length}{n}>"} for n in range(count)]

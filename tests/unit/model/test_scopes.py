@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdfast.model import scopes
 from holdfast.model.scopes import overlap
 from holdfast.work.changes import Scope
 
@@ -49,4 +50,24 @@ def test_hostile_globs_are_decided_at_once() -> None:
     deep = "/".join(["**", "a*a*a*a*?"] * 60)
     assert overlap([deep], ["/".join(["a" * 200] * 120)]) is not None
     assert overlap(["a/" * 2000], ["a/" * 2000 + "b"]) is not None
-    assert overlap(["*a" * 500], ["b*" * 500 + "c"]) is None
+    assert overlap(["*a" * 50], ["b*" * 50 + "c"]) is None
+
+
+def test_what_cannot_be_told_apart_within_a_bound_counts_as_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "*a" * 8000, "b*" * 8000 + "c"  # as long as a contract allows: the pairs of their letters fill a memory
+    assert overlap([long[0]], [long[1]]) == long
+    many = ["a" * 300 + f"?{n}" for n in range(200)]
+    assert overlap(many, [name + "*b" for name in many]) is not None
+    assert overlap(["abx"], ["aby"]) is None
+    monkeypatch.setattr(scopes, "SCOPE_STEPS_MAX", 3)
+    assert overlap(["abx"], ["aby"]) == ("abx", "aby")
+
+
+@pytest.mark.parametrize("glob", ["docs/../src/a", "/root/src/a", "sr[!x]/a"])
+def test_a_path_that_leaves_its_folder_or_a_bracket_that_may_be_a_slash_is_near_everything(glob: str) -> None:
+    assert overlap([glob], ["src/a"]) is not None
+
+
+def test_a_bracket_of_all_letters_but_some_stands_for_a_slash_too() -> None:
+    assert "a/b" in Scope(["a[!x]b"])
+    assert overlap(["a[!x]b"], ["a/b"]) is not None

@@ -47,13 +47,13 @@ function address(path: string, query?: Query): string {
   return `/api${path}${text ? `?${text}` : ""}`;
 }
 
-async function request<T>(method: string, url: string, body?: unknown): Promise<T> {
+async function request<T>(method: string, url: string, body?: unknown, patience = ANSWER_MS): Promise<T> {
   let answer: Response;
   let text: string;
   try {
     answer = await fetch(url, {
       method,
-      signal: method === "GET" ? AbortSignal.any([looking.signal, AbortSignal.timeout(ANSWER_MS)]) : null,
+      signal: method === "GET" ? AbortSignal.any([looking.signal, AbortSignal.timeout(patience)]) : null,
       credentials: "same-origin",
       cache: "no-store",
       headers: body === undefined ? {} : { "content-type": "application/json" },
@@ -75,7 +75,7 @@ async function request<T>(method: string, url: string, body?: unknown): Promise<
   throw failed;
 }
 
-export const get = <T>(path: string, query?: Query): Promise<T> => request<T>("GET", address(path, query));
+export const get = <T>(path: string, query?: Query, patience?: number): Promise<T> => request<T>("GET", address(path, query), undefined, patience);
 export const post = <T = unknown>(path: string, body: unknown = {}): Promise<T> => request<T>("POST", address(path), body);
 export const remove = <T = unknown>(path: string): Promise<T> => request<T>("DELETE", address(path));
 export const word = encodeURIComponent;

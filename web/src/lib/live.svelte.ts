@@ -62,13 +62,14 @@ class Live {
     this.loggedOut();
   }
 
-  /** The lists as they are now; pushes only tell what changes afterwards. */
+  /** The lists as they are now; pushes only tell what changes afterwards, and what they told meanwhile is newer. */
   async refresh(): Promise<void> {
+    const before = [...this.sessions.keys()];
     try {
       const [sessions, inbox] = await Promise.all([get<Session[]>("/sessions", { all: true }), get<Ask[]>("/inbox", { all: true })]);
       const there = new Set(sessions.map((s) => s.id));
-      for (const id of this.sessions.keys()) if (!there.has(id)) this.sessions.delete(id);
-      for (const session of sessions) this.sessions.set(session.id, session);
+      for (const id of before) if (!there.has(id)) this.sessions.delete(id);
+      for (const session of sessions) if ((this.sessions.get(session.id)?.observed_at ?? "") <= session.observed_at) this.sessions.set(session.id, session);
       for (const item of inbox) this.inbox.set(item.id, item);
       this.loaded = true;
     } catch (error) {

@@ -32,11 +32,11 @@ class Looking(Base):
         return {"host": self.daemon.about(), "operator": caller.actor}
 
     async def op_ls(self, request: Json, caller: Caller) -> list[Json]:
-        wanted = _named(request.get("sessions"))
+        only = _ids(request.get("sessions"))
         chosen = [
             s for s in self.registry.sessions.values()
-            if (request.get("all") or s.live or self._restarting(s)) and caller.may("view", s)
-            and (wanted is None or s.id in wanted)
+            if (request.get("all") or s.live or self._restarting(s)) and (only is None or s.id in only)
+            and caller.may("view", s)
         ]
         chosen.sort(key=lambda s: s.manifest["created_at"])
         gate = asyncio.Semaphore(_VIEWS_AT_ONCE)
@@ -60,18 +60,18 @@ class Looking(Base):
         """Which sessions to look at again: an answer comes when something happened to one, or it printed more than
         `ends` says, or the time is up. Without `after` it comes at once."""
         changes, after = self.registry.changes, request.get("after")
+        mark = changes.mark if after is None else str(after)  # only ever of what has been looked at
         ends = _ends(request.get("ends") or {})
         known = {s: ends[s.id] for s in self.registry.sessions.values() if s.id in ends and caller.may("view", s)}
         found: set[str] | None = set() if after is not None else None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(number(request.get("timeout"), "a timeout")):
-                mark = str(after)
                 while found == set():  # what the caller may not see is no news to it
                     found = await moved.news(changes, mark, known)
                     mark = changes.mark
                     if found is not None:
                         found = {i for i in found if i in ends or self._shows(i, caller)}
-        return {"mark": changes.mark, "sessions": None if found is None else sorted(found)}
+        return {"mark": mark, "sessions": None if found is None else sorted(found)}
 
     def _shows(self, session_id: str, caller: Caller) -> bool:
         session = self.registry.sessions.get(session_id)
@@ -183,10 +183,12 @@ def still(session: Session, view: Json, processes: int) -> bool:
     return session.link is None or (processes <= 1 and view["activity"]["kind"] in _BLOCKED)
 
 
-def _named(given: object) -> set[str] | None:
-    if given is not None and not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
+def _ids(given: object) -> set[str] | None:
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise invalid("`sessions` is not a list of ids", "leave it out")
-    return None if given is None else set(given)
+    return set(given)
 
 
 def _ends(given: object) -> dict[str, int]:

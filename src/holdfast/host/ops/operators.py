@@ -122,6 +122,7 @@ class OperatorOps(Base):
         requests = self.pending.recheck("" if grant is not None else who.id)
         self.tokens.recheck()
         self.logins.recheck()
+        self.daemon.news.stir()  # who may see less, sees another list
         wanted: list[Json] = [] if grant is not None else [{"operator": who.id}]
         closed, unable = await self._close_channels([*wanted, *({"grant": g} for g in ending)])
         await self.journal.written()
