@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 from tests.support.home import HomeForTests, until
 
@@ -12,7 +13,7 @@ NUMBER = int(signal.SIGRTMIN) + 3
 
 def test_a_program_ended_by_a_real_time_signal_is_told_as_such(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", f"kill -{NUMBER} $$")
-    found = s.wait(exit=True, timeout=DEADLINE_S)
+    found: Any = s.wait(exit=True, timeout=DEADLINE_S)
     assert (found.event, found.detail["exit"]["signal"]) == ("exit", "SIGRTMIN+3")
     until(lambda: s.status().state == "exited", timeout=DEADLINE_S)
 
