@@ -19,7 +19,7 @@ KEY = "console"
 _CHROMIUM = "/usr/bin/chromium"
 _FLAGS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run")
 _PATIENCE_MS = 60_000.0
-_STEADY_S = 11.0  # a server that dies sooner than 10 s after its start is started again with a pause: each kill is a first one
+_STEADY_S = 11.0  # a server that served for less than 10 s is started again with a pause: each kill is a first one
 _WITHIN_MS = 3000.0  # what somebody waits for without a thought of reloading
 _SHOWS = """(text) => {
   const term = window.holdfast?.term, buffer = term?.buffer.active;

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support import browser as chrome
 from tests.support import qr
-from tests.support.home import HomeForTests
+from tests.support.home import HomeForTests, until
 from tests.support.operators import journal
 
 expect.set_options(timeout=chrome.PATIENCE_MS)
@@ -134,6 +134,7 @@ def test_a_device_is_paired_by_a_code_that_works_once_and_says_where_it_reaches(
 def test_the_journal_is_verified(hold: HomeForTests, url: str, desk: Page, broken: bool) -> None:
     hold.run("sleep", "600", name="noted")
     if broken:
+        until(lambda: journal(hold, "start"))  # written down: there is something to change
         db = sqlite3.connect(hold.path / "host.db")
         db.execute("UPDATE entries SET body = replace(body, 'noted', 'other') WHERE session IS NOT NULL")
         db.commit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, alive, read_all, until
+from tests.support.operators import journal
 
 pytestmark = pytest.mark.serial
 
@@ -69,6 +71,7 @@ def test_a_full_disk_stops_no_program_and_the_rest_goes_on(hold: HomeForTests, t
     tight = HomeForTests(small / "home")
     try:
         bystander = tight.run("cat", name="bystander")
+        until(lambda: journal(tight, "start"))  # who is typed in on a full disk has its story's beginning on it
         flood = tight.run("sh", "-c", "head -c 30000000 /dev/zero | tr '\\0' x; echo; echo finished; cat", name="flood")
         until(lambda: "finished" in flood.screen().text or flood.status().output.end > 30_000_000, timeout=60)
         assert flood.status().state == "live"
@@ -79,6 +82,30 @@ def test_a_full_disk_stops_no_program_and_the_rest_goes_on(hold: HomeForTests, t
         (small / "home" / "sessions" / flood.id / "out").exists()
         flood.stop(0)
         flood.remove()
+        healthy(tight, tight.run("cat", name="after"))
+    finally:
+        tight.close()
+        subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounting a small file system needs root")
+def test_where_not_a_byte_is_left_what_cannot_be_written_down_is_refused_in_words(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(small)], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("this machine mounts nothing")
+    tight = HomeForTests(small / "home")
+    try:
+        tight.run("cat", name="bystander")
+        with contextlib.suppress(OSError), (small / "ballast").open("wb", buffering=0) as ballast:
+            while True:
+                ballast.write(bytes(1024))
+        for words in (("run", "-d", "--", "true"), ("send", "bystander", "ping", "--enter"), ("rename", "bystander", "other")):
+            done = tight(*words)
+            assert "internal" not in done.err, done.err
+            assert "Traceback" not in done.err
+        (small / "ballast").unlink()
         healthy(tight, tight.run("cat", name="after"))
     finally:
         tight.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -183,10 +184,7 @@ class Server:
             raise
         except Exception as e:
             log.exception("request %s failed", request.get("op"))
-            error = HoldfastError(
-                "internal", f"internal error: {e!r}", "please report it with host.log from the home"
-            )
-            return Reply({"error": error.as_dict()})
+            return Reply({"error": _unforeseen(e).as_dict()})
 
     async def _send(self, sock: socket.socket, reply: Reply) -> None:
         loop = asyncio.get_running_loop()
@@ -220,3 +218,10 @@ def _forget(work: asyncio.Task[Reply]) -> None:
     """Nobody takes this answer any more: its descriptor is not kept either."""
     if not work.cancelled() and work.result().fd >= 0:
         os.close(work.result().fd)
+
+
+def _unforeseen(e: Exception) -> HoldfastError:
+    if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT):
+        hint = "free some space; what was acknowledged is safe"
+        return HoldfastError("store_full", "the disk of this home is full", hint)
+    return HoldfastError("internal", f"internal error: {e!r}", "please report it with host.log from the home")
