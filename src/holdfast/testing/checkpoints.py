@@ -129,6 +129,8 @@ class CheckpointSuite:
             mine = await begun(work)
             for n in range(450):
                 await work.call("log_append", kind="message", body={"role": "user", "content": f"m{n}"}, **mine)
+                if n % 10 == 0:
+                    await work.checkpoints.drain()  # a look takes its time; meanwhile the log grows on
             await work.checkpoints.drain()
             made = await work.checkpoint_ls(run=mine["run"])
             assert [c["kind"] for c in made] == ["periodic"] * len(made)
@@ -136,6 +138,20 @@ class CheckpointSuite:
             state = (await work.checkpoint_show(run=mine["run"]))["state"]
             assert len(state["messages"]) == made[-1]["log_upto"] - 1  # all but the entry that began the run
             assert sum(c["stored"] for c in made) < made[-1]["size"]
+
+    async def test_looks_that_come_while_one_is_under_way_save_nothing_twice(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            mine = await begun(work)
+            await work.checkpoint_policy(run=mine["run"], entries=0, size=0)
+            for n in range(20):
+                await work.call("log_append", kind="message", body={"role": "user", "content": f"m{n}"}, **mine)
+            await work.checkpoint_policy(run=mine["run"], entries=20, size=0)
+            for n in range(10):
+                for _ in range(3):  # all find the same entries unsaved, and each a longer log than the one before
+                    work.checkpoints.look(mine["run"])
+                await work.call("log_append", kind="message", body={"role": "user", "content": f"more {n}"}, **mine)
+            await work.checkpoints.drain()
+            assert len(await work.checkpoint_ls(run=mine["run"])) == 1
 
     async def test_two_checkpoints_can_be_compared_and_an_old_one_restored(self, store_url: str) -> None:
         async with working(store_url) as work:

@@ -45,6 +45,7 @@ class Checkpoints:
         self._store = store
         self._lines: Lines[int] = Lines()
         self._unlooked: dict[str, list[int]] = {}  # run -> [entries, bytes] until somebody looks
+        self._looking: set[str] = set()  # runs that somebody looks at now
         self._chains: dict[str, list[int]] = {}  # run -> [whole record, changes since (bytes), their number]
         self._background = Background("a checkpoint")
 
@@ -234,23 +235,34 @@ class Checkpoints:
         return True
 
     def look(self, run: str) -> None:
-        self._background.add(self._save_if_due(run))
+        """One look at a time: two of them would both find the same entries unsaved, and save twice."""
+        if run not in self._looking:
+            self._looking.add(run)
+            self._background.add(self._save_while_due(run))
 
     def look_soon(self, run: str) -> None:
         """Its policy was changed: what was worked out from the old one does not hold."""
         self._unlooked.pop(run, None)
 
-    async def _save_if_due(self, run: str) -> None:
+    async def _save_while_due(self, run: str) -> None:
+        try:
+            while (left := await self._left(run)) is None:
+                try:
+                    await self.save_from_log(run)
+                except Moved:
+                    pass  # a milestone was saved in this moment
+            self._unlooked[run] = left
+        finally:
+            self._looking.discard(run)
+
+    async def _left(self, run: str) -> list[int] | None:
+        """How many entries and bytes until the next look; None: a checkpoint is due now."""
         set_ = await self._store.read(lambda: rows.policy(run))
         entries, size = set_ if set_ is not None else (CHECKPOINT_ENTRIES, CHECKPOINT_BYTES)
         _, unsaved, grown = await self._store.read(lambda: rows.unsaved(run))
         if due(entries, size, unsaved, grown):
-            unsaved = grown = 0
-            try:
-                await self.save_from_log(run)
-            except Moved:
-                pass  # a milestone was saved in this moment
-        self._unlooked[run] = [
+            return None
+        return [
             max(entries - unsaved, _LOOK_EVERY) if entries else _LOOK_AGAIN,
             max(size - grown, _LOOK_BYTES) if size else _LOOK_AGAIN * _LOOK_BYTES,
         ]
