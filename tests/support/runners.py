@@ -68,6 +68,16 @@ class Project:
         made.wait()
         return made
 
+    def state(self) -> str:
+        """What everybody knows, for a test that failed: tasks, sessions, the last words of runners and of the daemon."""
+        told = [f"task: {json.dumps(self.show(t['task_id']))}" for t in self.tasks.ls(project=self.name)]
+        told += [f"session: {s}" for s in self.hold.host.sessions(all=True)]
+        for runner in self.runners[-3:]:
+            told += [f"{runner.path.name}, ended {runner.process.poll()}:", runner.path.read_text()[-3000:],
+                     runner.errors.read_text()[-3000:]]  # fmt: skip
+        told += ["daemon:", (self.hold.path / "host.log").read_text()[-6000:]]
+        return "\n".join(told)
+
     def close(self) -> None:
         for runner in self.runners:
             if runner.process.poll() is None:
