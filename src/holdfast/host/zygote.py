@@ -15,7 +15,7 @@ from ..model.home import Home
 log = logging.getLogger("holdfast.host")
 
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keeper", "__main__.py")
-_READY_S = 10.0  # a loaded machine may take seconds to start an interpreter; a broken one never does
+_READY_S = 30.0  # a loaded machine takes seconds to start an interpreter; one that is broken ends, unwaited for
 
 
 class Zygote:

@@ -49,7 +49,11 @@ def serve(sock: socket.socket, roles: str) -> None:
     gc.collect()
     kept = fill_up()  # noqa: F841  (kept so that it stays where it is)
     gc.freeze()  # what is shared stays shared: the collector never writes to it in a child
-    sock.send(b"r")
+    try:
+        sock.send(b"r")
+    except OSError:  # the host was killed while this came up
+        _unlink(registration)
+        return
     line = sock.fileno()
     spare = _fork_spare(line, alive, held, roles)
     while True:
