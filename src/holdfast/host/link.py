@@ -73,6 +73,7 @@ class KeeperLink:
         self._room = asyncio.Event()
         self.welcome: asyncio.Future[Json] = self._loop.create_future()
         self.lost = False
+        self.silent = False  # it was asked and did not answer in time, nor has it said anything since
         self._loop.add_reader(sock.fileno(), self._readable)
 
     @classmethod
@@ -111,6 +112,7 @@ class KeeperLink:
             return
         except OSError:
             data = b""
+        self.silent = False
         try:
             for kind, payload in self._decoder.feed(data):
                 self._receive(kind, payload)
@@ -223,6 +225,7 @@ class KeeperLink:
             async with asyncio.timeout(KEEPER_ANSWER_S):
                 return await future
         except TimeoutError:
+            self.silent = self._sock is not None
             raise HoldfastError(
                 "timeout", "the session's keeper does not answer", "it may be stopped; try again"
             ) from None

@@ -125,6 +125,11 @@ class Session:
         return self.link is not None or self.unresponsive or self.starting
 
     @property
+    def silent(self) -> bool:
+        """Whether it lives and its keeper does not answer: then what is on disk is known of it, and not that this is all."""
+        return self.unresponsive if self.link is None else self.link.silent
+
+    @property
     def state(self) -> str:
         if self.live:
             return "live"
