@@ -79,19 +79,23 @@ class KeeperLink:
     @classmethod
     async def open(cls, sock: socket.socket, hello: Json) -> KeeperLink:
         link = cls(sock)
-        link._send(frames.message(frames.HELLO, hello))
+        if not await link.welcomed(hello):
+            link.close()
+            raise HoldfastError("timeout", "the keeper does not answer", "see whether it is stopped: hold doctor")
+        return link
+
+    async def welcomed(self, hello: Json) -> bool:
+        """Say hello; whether the keeper answers in time. It may do so later: `welcome` is there to be waited for."""
+        self._send(frames.message(frames.HELLO, hello))
         try:
             async with asyncio.timeout(KEEPER_ANSWER_S):
-                await asyncio.shield(link.welcome)
+                await asyncio.shield(self.welcome)
         except TimeoutError:
-            link.close()
-            raise HoldfastError(
-                "timeout", "the keeper does not answer", "see whether it is stopped: hold doctor"
-            ) from None
+            return False
         except BaseException:
-            link.close()
+            self.close()
             raise
-        return link
+        return True
 
     def begin(self, on_event: Callable[[Json], None], on_lost: Callable[[], None]) -> None:
         """Hear events from now on, those that came right behind the welcome first: a program can be that quick."""

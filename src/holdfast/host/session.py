@@ -45,6 +45,8 @@ class Session:
         self.reaching: asyncio.Task[None] | None = None  # the try to get one
         self.settling: asyncio.Task[None] | None = None  # and what tries again
         self.starting = False
+        self.coming = False  # its start takes longer than anybody waits: it may happen yet, and nobody knows of it but us
+        self.failure: str | None = None  # why this generation never began
         self.spools = False  # its keeper records what is done to it; the host notes that itself where it does not
         self.wakers: set[asyncio.Future[None]] = set()  # of those who wait for more than this session's changes
         self.prompt: Json | None = None  # the shell's, as the last exec saw it
@@ -142,6 +144,7 @@ class Session:
         record = self.ending()
         self.exit = record.get("exit") or dict(UNKNOWN_EXIT)
         self.ended = bool(record.get("ended"))
+        self.failure = record.get("failure")
         self.ended_at = record.get("ended_at")
 
     def ending(self) -> Json:
@@ -151,7 +154,7 @@ class Session:
 
     def over(self) -> bool:
         """Whether its keeper is gone, or has written its last record: what it still does is only for slow readers."""
-        return not keeper_alive(self.folder) or bool(self.ending().get("ended"))
+        return not self.coming and (not keeper_alive(self.folder) or bool(self.ending().get("ended")))
 
     def hear(self, event: Json) -> None:
         kind = event.get("event")

@@ -63,6 +63,8 @@ def _dead(session: Session, view: Json, full: bool) -> Json:
         "reaped": "idle for longer than it was allowed to be",
         "lost": "its keeper is dead and left no final record",
     }[session.state]
+    if session.failure:
+        evidence = f"it did not start: {session.failure}"
     kind = "unknown" if session.state == "lost" else "exited"
     view["activity"] = {"kind": kind, "confidence": "certain", "evidence": evidence, "prompt": None}
     if session.state == "lost":
@@ -80,7 +82,8 @@ def _silent(session: Session, view: Json, full: bool) -> Json:
     """A keeper that is there and does not answer: its session lives, and no more is known."""
     view["activity"] = {
         "kind": "unknown", "confidence": "certain",
-        "evidence": "its keeper is alive and does not answer (stopped, or starved)", "prompt": None,
+        "evidence": "its start hangs, and may still happen" if session.coming
+        else "its keeper is alive and does not answer (stopped, or starved)", "prompt": None,
     }  # fmt: skip
     start, end = session.reader.bounds()
     view["output"] = {"start": start, "end": end, "durable": start}
