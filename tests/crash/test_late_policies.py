@@ -73,9 +73,10 @@ def test_a_start_that_is_late_for_a_new_host_is_neither_given_up_nor_done_twice(
     assert "hangs" in seen["activity"]["evidence"]
     os.kill(spare, signal.SIGCONT)
     until(lambda: listed(hold, "late")["pid"], timeout=DEADLINE_S)
-    until(lambda: (tmp_path / "marks").exists(), timeout=DEADLINE_S)
+    marks = tmp_path / "marks"
+    until(lambda: marks.exists() and marks.read_text(), timeout=DEADLINE_S)
     assert listed(hold, "late")["generation"] == 1
-    assert (tmp_path / "marks").read_text() == "begun\n"
+    assert marks.read_text() == "begun\n"
 
 
 def handed_over(hold: HomeForTests, *command: str) -> None:

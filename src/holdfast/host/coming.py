@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast.host")
 
-_ARRIVAL_S, _ARRIVAL_PAUSE_S = 15.0, 0.01  # a start that another host asked for has no event: milliseconds, or a bad day
+_ARRIVAL_S, _ARRIVAL_PAUSE_S = 15.0, 0.01  # a start that another host asked for has no event: it takes milliseconds
 _LATE_PAUSE_S = 2.0  # and one that is later than that can be looked for at leisure
 _CALLED_OFF_S = 5.0  # a keeper whose child was killed ends at once, unless the kernel keeps that child in a call
 
@@ -92,7 +92,7 @@ async def call_off(session: Session) -> None:
                 return
     if session.live:
         raise HoldfastError(
-            "timeout", f"{session.name} has not begun to start", "it will be ended in the moment it does; look again later"
+            "timeout", f"{session.name} has not begun to start", "it will be ended in the moment it does"
         )
 
 

@@ -263,7 +263,9 @@ class Registry:
         try:
             await self._last_keeper_gone(session)
             asked = session.manifest["limits"] != _LIMITS_DEFAULT
-            session.manifest["cgroup"] = await loop.run_in_executor(self._later, self._leaf, session) if asked else []
+            leaves = await loop.run_in_executor(self._later, self._leaf, session) if asked else []
+            session.manifest["cgroup"] = leaves
+            session.manifest["unenforced"] = cgroup.unheld(leaves, session.manifest["limits"]) if asked else []
             if session.isolated:
                 await isolate.prepare(session, self.home)
                 if self.doors is not None:

@@ -45,7 +45,7 @@ class Session:
         self.reaching: asyncio.Task[None] | None = None  # the try to get one
         self.settling: asyncio.Task[None] | None = None  # and what tries again
         self.starting = False
-        self.coming = False  # its start takes longer than anybody waits: it may happen yet, and nobody knows of it but us
+        self.coming = False  # its start takes longer than anybody waits, and may still happen
         self.failure: str | None = None  # why this generation never began
         self.spools = False  # its keeper records what is done to it; the host notes that itself where it does not
         self.wakers: set[asyncio.Future[None]] = set()  # of those who wait for more than this session's changes
@@ -128,7 +128,7 @@ class Session:
 
     @property
     def silent(self) -> bool:
-        """Whether it lives and its keeper does not answer: then what is on disk is known of it, and not that this is all."""
+        """Whether it lives and its keeper does not answer: what is on disk is known of it, and not that this is all."""
         return self.unresponsive if self.link is None else self.link.silent
 
     @property

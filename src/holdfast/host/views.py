@@ -183,6 +183,7 @@ async def view(
             truncated=opened.truncated or talking.truncated,
             queued_input=sample["queued_input"], dropped=sample["dropped"],
             keeper_pid=session.link.welcome.result()["keeper"], cgroup=cgroup.leaves_of(sample["pid"], session.id),
+            unenforced=session.manifest.get("unenforced") or [],
         )  # fmt: skip
     out["observed_at"] = rfc3339(time.time())
     return out

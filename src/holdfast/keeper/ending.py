@@ -38,15 +38,15 @@ def main_ended(keeper: Keeper, status: int) -> None:
 
 
 def not_started(folder: SessionFolder, failed: StartFailed) -> None:
-    """The same of a program that never began, before anybody is told: whoever asked for it may not be there any more."""
+    """The same of a program that never began, before it is told: whoever asked may not be there any more."""
     manifest = read_json(folder.manifest)
     if manifest is None:
         return  # whoever asked has taken it back
     now = time.time()
     ended = {"code": _FAILED_CODES.get(failed.code, 126), "signal": None, "known": True, "at": now, "by": None}
-    record = {"exit": ended, "generation": manifest["generation"], "ended": True, "ended_at": now, "failure": str(failed)}
+    about = {"generation": manifest["generation"], "ended": True, "ended_at": now, "failure": str(failed)}
     try:
-        write_json(folder.exit, record, durable=False)
+        write_json(folder.exit, {"exit": ended, **about}, durable=False)
     except OSError:
         pass  # it is told as lost
 

@@ -48,13 +48,12 @@ class Channels(Approving):
     @staticmethod
     async def _answers(session: Session) -> bool:
         """Whether its keeper answers now: on a line to one that is stopped a reader would wait with nothing to see."""
-        if session.link is None or session.link.silent:
-            return False
-        try:
-            await session.link.act("status")
-        except HoldfastError:
-            return session.link is not None and not session.link.silent
-        return True
+        if session.link is not None and not session.link.silent:
+            try:
+                await session.link.act("status")
+            except HoldfastError:
+                pass  # it did not answer, or is gone; a refusal would be an answer
+        return session.link is not None and not session.silent
 
     async def _dial(self, session: Session, request: Json, caller: Caller, *, attach: bool) -> int | None:
         """A channel to the keeper, or None when it has ended; it may be ending this very moment."""

@@ -39,7 +39,7 @@ class Lifetime(Approving):
             request = {**request, "acts_as": self._acts_as(str(request["acts_as"]), caller)}
         await self._approve_run(request, caller)
         session = await asyncio.shield(self._start(request, caller))  # who leaves meanwhile leaves an entry too
-        brief = {"id": session.id, "name": session.name}
+        brief = {"id": session.id, "name": session.name, "unenforced": session.manifest.get("unenforced") or []}
         answer = brief if request.get("brief") else await self._view(session, full=True)
         if self.journal.failing:  # else nobody waits: a manifest is durable, and owes its entry to any host to come
             await self.journal.written()
