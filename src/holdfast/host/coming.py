@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("holdfast.host")
 
 _ARRIVAL_S, _ARRIVAL_PAUSE_S = 15.0, 0.01  # a start that another host asked for has no event: it takes milliseconds
+_TURN_S = 60.0  # a start among hundreds is waited for so long at most
 _LATE_PAUSE_S = 2.0  # and one that is later than that can be looked for at leisure
 _CALLED_OFF_S = 5.0  # a keeper whose child was killed ends at once, unless the kernel keeps that child in a call
 
@@ -38,6 +39,17 @@ def check(session: Session) -> None:
             "timeout", f"{session.name} did not start within {KEEPER_ANSWER_S:.0f} s: its folder or its program hangs",
             f"it may still start, as {session.id}: hold status {session.id} tells, hold stop {session.id} ends it",
         )  # fmt: skip
+
+
+async def begins(registry: Registry, link: KeeperLink) -> bool:
+    """Whether a start that was handed over begins in time. Those before it take theirs: it is late when none of them
+    begins either."""
+    deadline, seen = time.monotonic() + _TURN_S, -1
+    while seen != registry.begun and time.monotonic() < deadline:
+        seen = registry.begun
+        if await link.welcomed():
+            return True
+    return False
 
 
 async def expect(registry: Registry, session: Session, link: KeeperLink) -> None:

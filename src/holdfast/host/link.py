@@ -79,14 +79,17 @@ class KeeperLink:
     @classmethod
     async def open(cls, sock: socket.socket, hello: Json) -> KeeperLink:
         link = cls(sock)
-        if not await link.welcomed(hello):
+        link.hail(hello)
+        if not await link.welcomed():
             link.close()
             raise HoldfastError("timeout", "the keeper does not answer", "see whether it is stopped: hold doctor")
         return link
 
-    async def welcomed(self, hello: Json) -> bool:
-        """Say hello; whether the keeper answers in time. It may do so later: `welcome` is there to be waited for."""
+    def hail(self, hello: Json) -> None:
         self._send(frames.message(frames.HELLO, hello))
+
+    async def welcomed(self) -> bool:
+        """Whether the keeper answers in time. It may do so later: `welcome` is there to be waited for."""
         try:
             async with asyncio.timeout(KEEPER_ANSWER_S):
                 await asyncio.shield(self.welcome)

@@ -49,6 +49,7 @@ class Registry:
         self.sessions: dict[str, Session] = {}
         self.changes = Changes()
         self._by_request: dict[str, asyncio.Task[Session]] = {}
+        self.begun = 0  # keepers that have answered so far
         self.operator: Json = {}
         self.doors: Doors | None = None  # set by the daemon
         self._waiting: set[asyncio.Task[None]] = set()  # kept: the loop itself would let go of them
@@ -135,6 +136,7 @@ class Registry:
 
     def linked(self, session: Session, link: KeeperLink) -> None:
         """Its keeper has answered on this line."""
+        self.begun += 1
         session.link, session.unresponsive = link, False  # before anything is heard on it, its end for instance
         session.learn(link.welcome.result())
         session.spools = "spool" in link.welcome.result()
@@ -276,7 +278,8 @@ class Registry:
             link = KeeperLink(await self._zygote.keeper(session.folder.path, session.kind))
             synced = loop.run_in_executor(None, sync_file, session.folder.manifest)
             session.ended, session.exit, session.failure = False, None, None
-            if await link.welcomed(self._hello(session)):
+            link.hail(self._hello(session))
+            if await coming.begins(self, link):
                 self.linked(session, link)
             else:
                 session.coming = session.unresponsive = True
