@@ -48,6 +48,9 @@ def run(args: argparse.Namespace) -> int:
     host = Host()
     about = host.call("offset", session=args.session, since=since)
     session = Session(host, about["session"], about["name"])
+    if not about.get("current", True):
+        more = "the rest follows when it does" if args.follow else "there may be more"
+        output.note(f"hold: the keeper of {about['name']} does not answer; this is what is on disk, {more}")
     start = _start(session, about, args)
     if args.start is not None and args.start > about["end"]:
         more = "waiting for it" if args.follow else "nothing to print"

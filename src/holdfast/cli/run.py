@@ -72,6 +72,9 @@ def run(args: argparse.Namespace) -> int:
         )
     host = Host()
     made = host.call("run", brief=not (args.json or args.detach or args.kernel), **request)
+    unenforced = [name for name in made.get("unenforced") or [] if name in limits]
+    if unenforced:
+        output.note(f"hold: this machine does not enforce --limit {' or '.join(unenforced)}; hold doctor tells why")
     if args.json:
         output.print_json(made)
         return 0

@@ -84,6 +84,8 @@ class AsyncCalls:
                 raise
             self._idle.append(wire)
             if "error" in reply:
+                if fd >= 0:
+                    os.close(fd)
                 raise from_dict(reply["error"])  # type: ignore[arg-type]
             return reply["ok"], fd
         raise AssertionError("unreachable")

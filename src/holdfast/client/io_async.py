@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..wire import requests
-from .io_sync import _CONNECT_PAUSE_S, _CONNECT_TRIES, _RECV_BYTES, ONE_DESCRIPTOR, REPLY_BYTES, connect_socket
+from .io_sync import (
+    _CONNECT_PAUSE_S,
+    _CONNECT_TRIES,
+    _RECV_BYTES,
+    CLOSED_ON_EXEC,
+    ONE_DESCRIPTOR,
+    REPLY_BYTES,
+    connect_socket,
+    descriptor,
+)
 from .launch import start_host
 
 TYPE_CHECKING = False
@@ -63,20 +71,24 @@ class AsyncWire:
     async def receive(self, codec: Codec = requests) -> tuple[dict[str, object], int]:
         """The reply and its descriptor (-1: none)."""
         received = -1
-        while True:
-            try:
-                data, with_it, _, _ = self.sock.recvmsg(REPLY_BYTES, ONE_DESCRIPTOR)
-            except BlockingIOError:
-                await _readable(self.sock)
-                continue
-            if with_it:
-                received = int.from_bytes(with_it[0][2][:4], sys.byteorder)
-                os.set_inheritable(received, False)
-            if not data:
-                raise ConnectionResetError("the host closed the connection")
-            replies = self._decoder.feed(data, codec.parsed)
-            if replies:
-                return replies[0], received
+        try:
+            while True:
+                try:
+                    data, with_it, _, _ = self.sock.recvmsg(REPLY_BYTES, ONE_DESCRIPTOR, CLOSED_ON_EXEC)
+                except BlockingIOError:
+                    await _readable(self.sock)
+                    continue
+                if with_it:
+                    received = descriptor(with_it, received)
+                if not data:
+                    raise ConnectionResetError("the host closed the connection")
+                replies = self._decoder.feed(data, codec.parsed)
+                if replies:
+                    return replies[0], received
+        except BaseException:  # the reply broke off, or nobody waits for it any more: its descriptor is nobody's
+            if received >= 0:
+                os.close(received)
+            raise
 
     def close(self) -> None:
         self.sock.close()

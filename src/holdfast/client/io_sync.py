@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _RECV_BYTES = 1 << 18
 REPLY_BYTES = 1 << 16  # most replies are small, and room for more would be asked of the system for each of them
 ONE_DESCRIPTOR = socket.CMSG_SPACE(4)
+CLOSED_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)  # from its first moment on: another thread may fork in the second
 _CONNECT_TRIES = 50  # a daemon that is just being replaced is back within a second
 _CONNECT_PAUSE_S = 0.02
 
@@ -37,6 +38,13 @@ def connect_socket(home: Home) -> socket.socket:
         if folder >= 0:
             os.close(folder)
     return sock
+
+
+def descriptor(with_it: list[tuple[int, int, bytes]], before: int) -> int:
+    """The one that came with these bytes; one that came before it for the same reply is not wanted."""
+    if before >= 0:
+        os.close(before)
+    return int.from_bytes(with_it[0][2][:4], sys.byteorder)
 
 
 class Wire:
@@ -83,16 +91,20 @@ class Wire:
     def receive(self, codec: Codec = requests) -> tuple[dict[str, object], int]:
         """The reply and its descriptor (-1: none)."""
         received = -1
-        while True:
-            data, with_it, _, _ = self.sock.recvmsg(REPLY_BYTES, ONE_DESCRIPTOR)
-            if with_it:
-                received = int.from_bytes(with_it[0][2][:4], sys.byteorder)
-                os.set_inheritable(received, False)
-            if not data:
-                raise ConnectionResetError("the host closed the connection")
-            replies = self._decoder.feed(data, codec.parsed)
-            if replies:
-                return replies[0], received
+        try:
+            while True:
+                data, with_it, _, _ = self.sock.recvmsg(REPLY_BYTES, ONE_DESCRIPTOR, CLOSED_ON_EXEC)
+                if with_it:
+                    received = descriptor(with_it, received)
+                if not data:
+                    raise ConnectionResetError("the host closed the connection")
+                replies = self._decoder.feed(data, codec.parsed)
+                if replies:
+                    return replies[0], received
+        except BaseException:  # the reply broke off: its descriptor is nobody's
+            if received >= 0:
+                os.close(received)
+            raise
 
     def close(self) -> None:
         self.sock.close()

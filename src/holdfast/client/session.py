@@ -173,13 +173,14 @@ class AsyncSession:
     ) -> AsyncIterator[Chunk]:
         """The output from an offset on, in order; with `follow` until the session ends.
 
-        Whatever dies in between (the keeper's line, the daemon), reading goes on at the same offset.
+        Whatever dies in between (the keeper's line, the daemon), reading goes on at the same offset. While the keeper
+        is stopped or starved, what is on disk comes; with `follow` the rest when the keeper goes on.
         """
         if start < 0 or (end is not None and end < start):
             raise invalid(f"no output lies at offset {start if start < 0 else end}", "offsets begin at 0")
         at, goal = start, end
         while goal is None or at < goal:
-            channel = await self.open(read_only=True)
+            channel = await self._open(read_only=True, sure=True)
             try:
                 if goal is None and not follow:
                     goal = max(at, (await channel.welcome())["output"]["end"])
@@ -197,7 +198,11 @@ class AsyncSession:
 
     async def open(self, *, read_only: bool = False) -> AsyncChannel:
         """A direct line to the session's keeper, for streams that must not pass through the daemon."""
-        _, fd = await self.host.call_fd("open", session=self.id, read_only=read_only, via="sdk")
+        return await self._open(read_only=read_only)
+
+    async def _open(self, **how: object) -> AsyncChannel:
+        """`sure`: where the keeper does not answer now, a line to the log on disk, until it does."""
+        _, fd = await self.host.call_fd("open", session=self.id, via="sdk", **how)
         return AsyncChannel(AsyncLine(fd))
 
     async def kill(self, signal: str = "TERM", *, to: str | None = None, why: str | None = None) -> None:

@@ -1,7 +1,14 @@
-"""An ended session's channel: the same frames as a keeper's, served from the log on disk by a passing thread."""
+"""A channel to a session's log on disk: the same frames as a keeper's, served by a passing thread.
+
+For a session that has ended, and for one that lives while its keeper does not answer. The latter's output is not over:
+what is on disk is served, then the line waits, and it is closed without an END when the keeper is heard of again or is
+gone. Whoever reads asks anew then, and goes on at the same offset.
+"""
 
 from __future__ import annotations
 
+import itertools
+import select
 import socket
 import threading
 
@@ -9,22 +16,26 @@ from ..wire import frames
 from .session import Session
 
 _RECV_BYTES = 4096
+# Between two looks whether the keeper answers. One that is just coming or going does so within milliseconds, and one
+# that is stopped is itself looked at every two seconds.
+_LOOKS_S, _LOOK_S = (0.005, 0.02, 0.1), 0.5
 
 
 def serve(session: Session) -> int:
     """A descriptor on which READ works as with a keeper; anything that acts is refused."""
     ours, theirs = socket.socketpair()
-    threading.Thread(target=_converse, args=(session, ours), daemon=True, name="ended").start()
+    # Whether it is over is told as it is now: a keeper that answers a moment later has not ended by that.
+    threading.Thread(target=_converse, args=(session, ours, session.live), daemon=True, name="ended").start()
     return theirs.detach()
 
 
-def _converse(session: Session, sock: socket.socket) -> None:
+def _converse(session: Session, sock: socket.socket, silent: bool) -> None:
     decoder = frames.Decoder()
     start, end = session.reader.bounds()
     welcome = {
         "v": frames.VERSION, "session": session.id, "generation": session.manifest["generation"], "keeper": None,
-        "pid": None, "exit": session.exit, "output": {"start": start, "end": end, "durable": end},
-        "size": list(session.size), "controls": session.controls, "attached": [],
+        "pid": None, "exit": session.exit, "output": {"start": start, "end": end, "durable": start if silent else end},
+        "size": list(session.size), "controls": session.controls, "attached": [], "current": not silent,
     }  # fmt: skip
     with sock:
         try:
@@ -32,20 +43,24 @@ def _converse(session: Session, sock: socket.socket) -> None:
             while data := sock.recv(_RECV_BYTES):
                 for kind, payload in decoder.feed(data):
                     if kind == frames.READ:
-                        _stream(session, sock, *frames.parse_pair(payload))
+                        complete = _stream(session, sock, *frames.parse_pair(payload), over=not silent)
+                        if not complete and not _waited(session, sock):
+                            return
                     elif kind == frames.INPUT:
-                        error = {
-                            "code": "conflict",
-                            "message": "the session has ended",
-                            "hint": "hold restart",
-                        }
                         seq = frames.parse_input(payload)[0]
-                        sock.sendall(frames.message(frames.RESULT, {"seq": seq, "error": error}))
+                        sock.sendall(frames.message(frames.RESULT, {"seq": seq, "error": _refusal(silent)}))
         except (OSError, frames.ProtocolError):
             return
 
 
-def _stream(session: Session, sock: socket.socket, at: int, to: int) -> None:
+def _refusal(silent: bool) -> dict[str, str]:
+    if silent:
+        return {"code": "conflict", "message": "the session's keeper does not answer", "hint": "hold status"}
+    return {"code": "conflict", "message": "the session has ended", "hint": "hold restart"}
+
+
+def _stream(session: Session, sock: socket.socket, at: int, to: int, *, over: bool) -> bool:
+    """Send what is on disk of a range; whether that is all of it, or all there will ever be (`over`)."""
     end = session.reader.bounds()[1]
     for piece in session.reader.pieces(at, min(to, end)):
         if piece.data is None:
@@ -53,4 +68,17 @@ def _stream(session: Session, sock: socket.socket, at: int, to: int) -> None:
         else:
             sock.sendall(frames.output_head(piece.offset, piece.stream, len(piece.data)) + piece.data)
         at = piece.end
+    if not over and to > end:
+        return False
     sock.sendall(frames.u64_frame(frames.END, max(at, min(to, end))))
+    return True
+
+
+def _waited(session: Session, sock: socket.socket) -> bool:
+    """Wait while the keeper is silent: true when the client asks for something else, false when the line is to end."""
+    for pause in itertools.chain(_LOOKS_S, itertools.repeat(_LOOK_S)):
+        if not session.silent:
+            return False
+        if select.select((sock,), (), (), pause)[0]:
+            return True
+    raise AssertionError("unreachable")

@@ -6,7 +6,9 @@ from typing import Any
 
 from ..system import kernel, tree
 from ..system.files import read_json
-from .session import Session
+from ..system.peers import credentials
+from .link import dial
+from .session import Session, keeper_alive
 
 Json = dict[str, Any]
 
@@ -28,3 +30,18 @@ def on_its_way(roles: str, zygote: int | None) -> bool:
         if stat.comm in _WAITING:
             return True
     return False
+
+
+def setting_up(session: Session) -> tuple[int, int] | None:
+    """The keeper that has taken this start, and its child that is on the way to becoming the program; None where nobody
+    has, or it runs already. Who listens at a keeper's address is its keeper, by the kernel's word."""
+    try:
+        with dial(session.folder.keeper_socket) as sock:
+            keeper, _ = credentials(sock)
+    except OSError:
+        return None
+    for pid in tree.children(keeper):
+        stat = tree.read_stat(pid)
+        if stat is not None and stat.ppid == keeper and stat.comm in _WAITING and keeper_alive(session.folder):
+            return keeper, pid
+    return None

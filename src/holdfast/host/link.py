@@ -73,24 +73,32 @@ class KeeperLink:
         self._room = asyncio.Event()
         self.welcome: asyncio.Future[Json] = self._loop.create_future()
         self.lost = False
+        self.silent = False  # it was asked and did not answer in time, nor has it said anything since
         self._loop.add_reader(sock.fileno(), self._readable)
 
     @classmethod
     async def open(cls, sock: socket.socket, hello: Json) -> KeeperLink:
         link = cls(sock)
-        link._send(frames.message(frames.HELLO, hello))
+        link.hail(hello)
+        if not await link.welcomed():
+            link.close()
+            raise HoldfastError("timeout", "the keeper does not answer", "see whether it is stopped: hold doctor")
+        return link
+
+    def hail(self, hello: Json) -> None:
+        self._send(frames.message(frames.HELLO, hello))
+
+    async def welcomed(self) -> bool:
+        """Whether the keeper answers in time. It may do so later: `welcome` is there to be waited for."""
         try:
             async with asyncio.timeout(KEEPER_ANSWER_S):
-                await asyncio.shield(link.welcome)
+                await asyncio.shield(self.welcome)
         except TimeoutError:
-            link.close()
-            raise HoldfastError(
-                "timeout", "the keeper does not answer", "see whether it is stopped: hold doctor"
-            ) from None
+            return False
         except BaseException:
-            link.close()
+            self.close()
             raise
-        return link
+        return True
 
     def begin(self, on_event: Callable[[Json], None], on_lost: Callable[[], None]) -> None:
         """Hear events from now on, those that came right behind the welcome first: a program can be that quick."""
@@ -111,6 +119,7 @@ class KeeperLink:
             return
         except OSError:
             data = b""
+        self.silent = False
         try:
             for kind, payload in self._decoder.feed(data):
                 self._receive(kind, payload)
@@ -223,6 +232,7 @@ class KeeperLink:
             async with asyncio.timeout(KEEPER_ANSWER_S):
                 return await future
         except TimeoutError:
+            self.silent = self._sock is not None
             raise HoldfastError(
                 "timeout", "the session's keeper does not answer", "it may be stopped; try again"
             ) from None

@@ -21,6 +21,7 @@ _SETTLED_S = 10.0  # who ran so long starts again from the first delay
 _LEFTOVER_GRACE_S = (
     5.0  # what a restarting program left behind gets this long before its port is needed again
 )
+_SILENT_S = 5.0  # between two questions to a keeper that does not answer
 _WARN_MAX_S = 60.0  # the warning comes a minute before the end, or a quarter of a short time
 
 
@@ -54,26 +55,29 @@ class Policies:
         self.observe: Any = None  # set by the operations: (session) -> (sample, activity)
 
     def begin(self) -> None:
-        """Apply the policies to what was found: the dead that should live, the idle that should not."""
+        """Apply the policies to what was found dead and should live; the idle are watched since they were found."""
         for session in list(self._registry.sessions.values()):
-            if session.live:
-                self.watch(session)
-            else:
+            if not session.live:
                 self._consider_restart(session)
 
     def heard(self, session: Session, event: Json) -> None:
         kind = event.get("event")
-        if (
-            kind == "exit"
-            and session.manifest["restart"] != "never"
-            and not session.state_file.get("stopped")
-        ):
-            self._run(session, "leftovers", self._end_leftovers(session))
+        if kind == "exit":
+            self._main_ended(session)
+        elif kind == "linked":  # also one that was silent or on its way when this host began
+            self.watch(session)
+            if session.exit is not None:
+                self._main_ended(session)
         elif kind == "gone":
             self._cancel(session, "idle")
             self._consider_restart(session)
 
+    def _main_ended(self, session: Session) -> None:
+        if session.manifest["restart"] != "never" and not session.state_file.get("stopped"):
+            self._run(session, "leftovers", self._end_leftovers(session))
+
     def watch(self, session: Session) -> None:
+        """From the moment on at which there is a line to its keeper."""
         if session.manifest["idle_ttl_s"]:
             self._run(session, "idle", self._reap_when_idle(session))
 
@@ -111,7 +115,6 @@ class Policies:
         session.remember(restart_at=None)
         try:
             await self._registry.restart(session, None)
-            self.watch(session)
             log.info("%s restarted as generation %s", session.name, session.manifest["generation"])
             self._note("restart", session, command=session.manifest["command"][:8])
         except HoldfastError as e:
@@ -132,8 +135,9 @@ class Policies:
         while session.link is not None:
             try:
                 sample, activity = await self.observe(session)
-            except HoldfastError:
-                return
+            except HoldfastError:  # it is gone, and so are we; or its keeper is silent, and is asked again
+                await asyncio.sleep(_SILENT_S)
+                continue
             now = time.time()
             spent = sum(p["cpu_s"] for p in proc.processes(sample["members"]))
             if spent != cpu:

@@ -10,7 +10,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ..log.layout import end_on_disk
@@ -20,7 +20,7 @@ from ..model.home import Home
 from ..model.names import refused
 from ..system import cgroup
 from ..system.files import read_json, sync_file, write_json
-from . import handed, isolate, recipe
+from . import coming, handed, isolate, recipe
 from .changes import Changes
 from .link import KeeperLink, dial_soon
 from .links import follow_links
@@ -38,7 +38,6 @@ _LIMITS_DEFAULT = {"pids": limits.PIDS_MAX, "memory": 0}
 # A lock has no event. A keeper that comes or goes does so within milliseconds, or seconds on a bad day; one that is
 # stopped is seldom, and a look at it costs a connection.
 _LOOKS_S, _LOOK_S = (0.001, 0.005, 0.02, 0.1, 0.5), 2.0
-_ARRIVAL_S, _ARRIVAL_PAUSE_S = 15.0, 0.01  # nor has a start that another host asked for: milliseconds, or a bad day
 _CUT_JUMP = 1 << 32  # after a power loss the next offsets begin past anything that can have been seen
 
 
@@ -50,9 +49,16 @@ class Registry:
         self.sessions: dict[str, Session] = {}
         self.changes = Changes()
         self._by_request: dict[str, asyncio.Task[Session]] = {}
+        self.begun = 0  # keepers that have answered so far
         self.operator: Json = {}
         self.doors: Doors | None = None  # set by the daemon
+        self._waiting: set[asyncio.Task[None]] = set()  # kept: the loop itself would let go of them
         self._later = concurrent.futures.ThreadPoolExecutor(1, "cgroup")  # of its own: nobody's fsync waits behind it
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
 
     def find(self, wanted: str, visible: Callable[[Session], bool]) -> Session:
         """By name, id or the beginning of an id; what may not be seen does not exist."""
@@ -90,36 +96,19 @@ class Registry:
         session = Session(folder, manifest, self.changes.note)
         self.sessions[session.id] = session
         # In this order: who takes a start has its lock before it looks like a keeper, and before it says it is one.
-        coming = handed.unseen(session) and handed.on_its_way(self.home.roles, self._zygote.pid)
+        awaited = handed.unseen(session) and handed.on_its_way(self.home.roles, self._zygote.pid)
         if keeper_alive(folder):
             await self.connect(session)
             return
         session.load_ending()
-        if coming:
+        if awaited:
             session.starting, session.exit = True, None  # nobody is told a state that is about to be false
-            asyncio.get_running_loop().create_task(self._arrive(session))
-
-    async def _arrive(self, session: Session) -> None:
-        """The last host was killed with this start on its way: it happens, or there is nobody left to do it."""
-        deadline = time.monotonic() + _ARRIVAL_S
-        try:
-            while handed.on_its_way(self.home.roles, self._zygote.pid) and not keeper_alive(session.folder):
-                if time.monotonic() > deadline:
-                    log.warning("%s was handed to a zygote that neither starts it nor ends", session.name)
-                    break
-                await asyncio.sleep(_ARRIVAL_PAUSE_S)
-            if keeper_alive(session.folder):
-                await self.connect(session)
-        finally:
-            session.starting = False
-            if session.live:
-                session.touch()
-            else:
-                self._buried(session)
+            still = lambda: handed.on_its_way(self.home.roles, self._zygote.pid)  # noqa: E731
+            self._background(coming.arrive(self, session, still))
 
     async def connect(self, session: Session) -> None:
         """Get the line to its keeper, once however many ask. Without one it is over, or it is looked at again."""
-        if session.link is not None:
+        if session.link is not None or session.coming:
             return
         if session.reaching is None:
             session.reaching = asyncio.get_running_loop().create_task(self._reach(session))
@@ -129,13 +118,13 @@ class Registry:
         known = session.unresponsive
         try:
             sock = await dial_soon(session.folder.keeper_socket)
-            await self._link(session, sock)
+            self.linked(session, await KeeperLink.open(sock, self._hello(session)))
             session.touch()  # what it did while nobody listened: who waits for that looks now
         except (HoldfastError, OSError) as e:
             if session.over():
                 session.unresponsive = False
                 if known:
-                    self._buried(session)  # others may have waited for it
+                    self.buried(session)  # others may have waited for it
                 else:
                     session.load_ending()
                 return
@@ -145,8 +134,9 @@ class Registry:
         finally:
             session.reaching = None
 
-    async def _link(self, session: Session, sock: Any) -> None:
-        link = await KeeperLink.open(sock, self._hello(session))
+    def linked(self, session: Session, link: KeeperLink) -> None:
+        """Its keeper has answered on this line."""
+        self.begun += 1
         session.link, session.unresponsive = link, False  # before anything is heard on it, its end for instance
         session.learn(link.welcome.result())
         session.spools = "spool" in link.welcome.result()
@@ -158,7 +148,7 @@ class Registry:
         self._on_event(session, event)
         if event.get("event") == "ended":  # its last record is written: what it still does is only for slow readers
             session.link = None
-            self._buried(session)
+            self.buried(session)
 
     def _gone(self, session: Session, link: KeeperLink) -> None:
         """The keeper closed its line: it finished and left its record, or it died and did not."""
@@ -166,7 +156,7 @@ class Registry:
             return  # told before, by its `ended`
         session.link = None
         if session.over():
-            self._buried(session)
+            self.buried(session)
         else:
             self._look_again(session)
 
@@ -185,13 +175,13 @@ class Registry:
                     return  # somebody else's question was answered
                 if session.over():
                     session.unresponsive = False
-                    self._buried(session)
+                    self.buried(session)
                     return
                 await self.connect(session)
         finally:
             session.settling = None
 
-    def _buried(self, session: Session) -> None:
+    def buried(self, session: Session) -> None:
         session.load_ending()
         if session.leaves:  # the keeper removes them, unless they were made while it was ending
             self._later.submit(cgroup.remove, session.leaves)
@@ -214,6 +204,7 @@ class Registry:
             if session.manifest.get("request") == wanted:
                 if session.manifest["started_by"] != actor["operator"]:
                     raise refused("that request was another operator's", "make one of your own")
+                coming.check(session)
                 return session
         key = f"{actor['operator']} {wanted}"
         running = self._by_request.get(key)
@@ -248,6 +239,8 @@ class Registry:
         try:
             await self._spawn(session, begun)
         except BaseException:
+            if session.coming:
+                raise  # it is told as late, and is ours to find
             self.sessions.pop(session_id, None)
             shutil.rmtree(folder.path, ignore_errors=True)
             raise
@@ -272,7 +265,9 @@ class Registry:
         try:
             await self._last_keeper_gone(session)
             asked = session.manifest["limits"] != _LIMITS_DEFAULT
-            session.manifest["cgroup"] = await loop.run_in_executor(self._later, self._leaf, session) if asked else []
+            leaves = await loop.run_in_executor(self._later, self._leaf, session) if asked else []
+            session.manifest["cgroup"] = leaves
+            session.manifest["unenforced"] = cgroup.unheld(leaves, session.manifest["limits"]) if asked else []
             if session.isolated:
                 await isolate.prepare(session, self.home)
                 if self.doors is not None:
@@ -280,15 +275,19 @@ class Registry:
             write_json(session.folder.manifest, session.manifest, durable=False)
             # A crash of ours cannot lose the manifest any more; against a power cut it is synced while the keeper
             # starts, and whoever asked is answered only when both are done.
-            sock = await self._zygote.keeper(session.folder.path, session.kind)
+            link = KeeperLink(await self._zygote.keeper(session.folder.path, session.kind))
             synced = loop.run_in_executor(None, sync_file, session.folder.manifest)
-            session.ended, session.exit = False, None
-            await self._link(session, sock)
+            session.ended, session.exit, session.failure = False, None, None
+            link.hail(self._hello(session))
+            if await coming.begins(self, link):
+                self.linked(session, link)
+            else:
+                session.coming = session.unresponsive = True
+                self._background(coming.expect(self, session, link))
             if begun is not None:
                 begun(session)
             await synced
-            if not asked and session.link is not None:
-                loop.run_in_executor(self._later, self._place, session, session.link.welcome.result()["pid"])
+            self.place(session)
         except BaseException:
             if self.doors is not None:
                 self.doors.shut(session)
@@ -296,6 +295,7 @@ class Registry:
         finally:
             session.starting = False
             session.touch()
+        coming.check(session)
 
     @staticmethod
     def _leaf(session: Session) -> list[str]:
@@ -304,9 +304,13 @@ class Registry:
         session.leaves = cgroup.make_leaf(session.id, bounds.get("pids", 0), bounds.get("memory", 0))
         return session.leaves
 
-    def _place(self, session: Session, pid: int) -> None:
+    def place(self, session: Session) -> None:
         """The bound that everybody has comes a moment after the start: nobody waits for it, and no program runs out of
         processes that quickly. One that was asked for holds before exec, in the program's own set-up."""
+        if session.manifest["limits"] == _LIMITS_DEFAULT and session.link is not None:
+            self._later.submit(self._place, session, session.link.welcome.result()["pid"])
+
+    def _place(self, session: Session, pid: int) -> None:
         cgroup.join_tree(self._leaf(session), pid)
         if not session.live:  # it was quicker still
             cgroup.remove(session.leaves)
@@ -347,7 +351,8 @@ class Registry:
         try:
             await self._spawn(session)
         except HoldfastError:
-            session.load_ending()
+            if not session.coming:
+                session.load_ending()
             raise
 
     # -- names and removal -----------------------------------------------------------------------------------

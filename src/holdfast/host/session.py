@@ -45,6 +45,8 @@ class Session:
         self.reaching: asyncio.Task[None] | None = None  # the try to get one
         self.settling: asyncio.Task[None] | None = None  # and what tries again
         self.starting = False
+        self.coming = False  # its start takes longer than anybody waits, and may still happen
+        self.failure: str | None = None  # why this generation never began
         self.spools = False  # its keeper records what is done to it; the host notes that itself where it does not
         self.wakers: set[asyncio.Future[None]] = set()  # of those who wait for more than this session's changes
         self.prompt: Json | None = None  # the shell's, as the last exec saw it
@@ -125,6 +127,11 @@ class Session:
         return self.link is not None or self.unresponsive or self.starting
 
     @property
+    def silent(self) -> bool:
+        """Whether it lives and its keeper does not answer: what is on disk is known of it, and not that this is all."""
+        return self.unresponsive if self.link is None else self.link.silent
+
+    @property
     def state(self) -> str:
         if self.live:
             return "live"
@@ -137,6 +144,7 @@ class Session:
         record = self.ending()
         self.exit = record.get("exit") or dict(UNKNOWN_EXIT)
         self.ended = bool(record.get("ended"))
+        self.failure = record.get("failure")
         self.ended_at = record.get("ended_at")
 
     def ending(self) -> Json:
@@ -146,7 +154,7 @@ class Session:
 
     def over(self) -> bool:
         """Whether its keeper is gone, or has written its last record: what it still does is only for slow readers."""
-        return not keeper_alive(self.folder) or bool(self.ending().get("ended"))
+        return not self.coming and (not keeper_alive(self.folder) or bool(self.ending().get("ended")))
 
     def hear(self, event: Json) -> None:
         kind = event.get("event")

@@ -63,6 +63,8 @@ def _dead(session: Session, view: Json, full: bool) -> Json:
         "reaped": "idle for longer than it was allowed to be",
         "lost": "its keeper is dead and left no final record",
     }[session.state]
+    if session.failure:
+        evidence = f"it did not start: {session.failure}"
     kind = "unknown" if session.state == "lost" else "exited"
     view["activity"] = {"kind": kind, "confidence": "certain", "evidence": evidence, "prompt": None}
     if session.state == "lost":
@@ -80,7 +82,8 @@ def _silent(session: Session, view: Json, full: bool) -> Json:
     """A keeper that is there and does not answer: its session lives, and no more is known."""
     view["activity"] = {
         "kind": "unknown", "confidence": "certain",
-        "evidence": "its keeper is alive and does not answer (stopped, or starved)", "prompt": None,
+        "evidence": "its start hangs, and may still happen" if session.coming
+        else "its keeper is alive and does not answer (stopped, or starved)", "prompt": None,
     }  # fmt: skip
     start, end = session.reader.bounds()
     view["output"] = {"start": start, "end": end, "durable": start}
@@ -180,6 +183,7 @@ async def view(
             truncated=opened.truncated or talking.truncated,
             queued_input=sample["queued_input"], dropped=sample["dropped"],
             keeper_pid=session.link.welcome.result()["keeper"], cgroup=cgroup.leaves_of(sample["pid"], session.id),
+            unenforced=session.manifest.get("unenforced") or [],
         )  # fmt: skip
     out["observed_at"] = rfc3339(time.time())
     return out

@@ -8,13 +8,16 @@ import os
 import socket
 import subprocess
 import sys
+import time
 
 from ..model.errors import HoldfastError
 from ..model.home import Home
+from ..model.limits import KEEPER_ANSWER_S
 
 log = logging.getLogger("holdfast.host")
 
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keeper", "__main__.py")
+_FULL_PAUSE_S = 0.01  # about what a start takes: then there is room for one more
 _READY_S = 30.0  # a loaded machine takes seconds to start an interpreter; one that is broken ends, unwaited for
 
 
@@ -73,8 +76,11 @@ class Zygote:
                 ours, theirs = socket.socketpair()
                 try:
                     packet = (b"p" if kind == "pipes" else b"t") + os.fsencode(folder)
-                    socket.send_fds(self._sock, [packet], [theirs.fileno()])
+                    await self._hand(self._sock, packet, theirs.fileno())
                     return ours
+                except HoldfastError:
+                    ours.close()
+                    raise
                 except OSError:
                     ours.close()
                     self.stop()
@@ -83,6 +89,19 @@ class Zygote:
                 finally:
                     theirs.close()
         raise AssertionError("unreachable")
+
+    @staticmethod
+    async def _hand(sock: socket.socket, packet: bytes, fd: int) -> None:
+        """Where hundreds of starts wait to be taken, this one waits before them: a full queue is no dead zygote."""
+        deadline = time.monotonic() + KEEPER_ANSWER_S
+        while True:
+            try:
+                socket.send_fds(sock, [packet], [fd])
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise HoldfastError("busy", "too many starts wait for their turn", "try again in a moment") from None
+            await asyncio.sleep(_FULL_PAUSE_S)
 
     def stop(self) -> None:
         if self._sock is not None:

@@ -7,15 +7,18 @@ import time
 
 from ..model import limits, signals
 from ..system import cgroup
-from ..system.files import write_json
+from ..system.files import read_json, write_json
 from . import holding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..model.home import SessionFolder
     from .keeper import Keeper
+    from .program import StartFailed
 
+_FAILED_CODES = {"no_program": 127}  # as a shell would have it; 126 where it is there and cannot run
 
 def main_ended(keeper: Keeper, status: int) -> None:
     """The main program is over: what it still printed is taken, and how it ended is on disk before it is told."""
@@ -32,6 +35,20 @@ def main_ended(keeper: Keeper, status: int) -> None:
         keeper.folder.exit, {"exit": keeper.exit, "generation": keeper.manifest["generation"], "ended": False}
     )
     keeper.tell({"event": "exit", "exit": keeper.exit, "end": keeper.log.end})
+
+
+def not_started(folder: SessionFolder, failed: StartFailed) -> None:
+    """The same of a program that never began, before it is told: whoever asked may not be there any more."""
+    manifest = read_json(folder.manifest)
+    if manifest is None:
+        return  # whoever asked has taken it back
+    now = time.time()
+    ended = {"code": _FAILED_CODES.get(failed.code, 126), "signal": None, "known": True, "at": now, "by": None}
+    about = {"generation": manifest["generation"], "ended": True, "ended_at": now, "failure": str(failed)}
+    try:
+        write_json(folder.exit, {"exit": ended, **about}, durable=False)
+    except OSError:
+        pass  # it is told as lost
 
 
 def finish(keeper: Keeper) -> None:

@@ -24,6 +24,7 @@ from _signal import signal as _handle  # type: ignore[import-not-found]
 from ..model.home import Home, SessionFolder
 from ..system import kernel
 from ..wire import frames
+from .ending import not_started
 from .program import Launch, StartFailed
 from .rehearsal import fill_up, rehearse
 from .start import order, start
@@ -201,10 +202,13 @@ def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, regis
         kernel.set_name("hold-keeper")  # not before the lock: whoever sees no spare any more sees who took the start
         keeper = start(folder, launch, first)
     except StartFailed as e:
+        not_started(folder, e)
         _refuse(channel, e.code, str(e))
         _give_up(registration, word)
     except OSError as e:
-        _refuse(channel, "failed", f"the session could not start: {e.strerror}")
+        failed = StartFailed("failed", f"the session could not start: {e.strerror}")
+        not_started(folder, failed)
+        _refuse(channel, failed.code, str(failed))
         _give_up(registration, word)
     keeper.begin()
     word.say()

@@ -7,6 +7,7 @@ import os
 from .tree import descendants
 
 ROOT = "/sys/fs/cgroup"
+_KNOBS = {"pids": ("pids.max",), "memory": ("memory.limit_in_bytes", "memory.max")}  # v1's name, then v2's
 
 
 def _own_paths() -> dict[str, str]:
@@ -33,11 +34,17 @@ def _paths(pid: int | str) -> dict[str, str]:
 
 
 def _write(path: str, value: str) -> bool:
+    """Into a file that is there: one that could be made is none of the kernel's, and holds nobody."""
     try:
-        with open(path, "w", encoding="ascii") as f:
-            f.write(value)
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
         return False
+    try:
+        os.write(fd, value.encode())
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
     return True
 
 
@@ -50,7 +57,7 @@ def possible_leaves(session: str) -> list[str]:
     own = _own_paths()
     places = [f"{own[c].rstrip('/')}/{_name(session)}" for c in ("pids", "memory") if c in own]
     if "" in own:
-        places.append(f"{os.path.dirname(own[''].rstrip('/'))}/{_name(session)}")
+        places.append(f"{_v2_parent(own[''])}/{_name(session)}")
     return places
 
 
@@ -69,27 +76,40 @@ def make_leaf(session: str, pids_max: int, memory_max: int) -> list[str]:
         if controller not in own or not value:
             continue
         leaf = f"{own[controller].rstrip('/')}/{name}"
-        try:
-            os.makedirs(leaf, exist_ok=True)
-        except OSError:
+        if not _made(leaf):
             continue
         if _write(f"{leaf}/{knob}", str(value)):
             leaves.append(leaf)
         else:
             remove([leaf])
     if not leaves and "" in own:
-        leaves = _make_v2_leaf(own[""].rstrip("/"), name, pids_max, memory_max)
+        leaves = _make_v2_leaf(_v2_parent(own[""]), name, pids_max, memory_max)
     return leaves
 
 
-def _make_v2_leaf(own: str, name: str, pids_max: int, memory_max: int) -> list[str]:
-    """Beside our own group, not below it: a group that holds processes cannot limit its children."""
-    parent = os.path.dirname(own)
-    leaf = f"{parent}/{name}"
-    _write(f"{parent}/cgroup.subtree_control", "+pids +memory")
+def _made(leaf: str) -> bool:
+    """Whether it is there now; a former generation's may still be. What should be above it is never made."""
     try:
         os.mkdir(leaf)
+    except FileExistsError:
+        return True
     except OSError:
+        return False
+    return True
+
+
+def _v2_parent(own: str) -> str:
+    """Beside our own group, not below it: a group that holds processes cannot limit its children. The root can, and has
+    nothing beside it."""
+    own = own.rstrip("/")
+    return own if own in (ROOT, ROOT + "/unified") else os.path.dirname(own)
+
+
+def _make_v2_leaf(parent: str, name: str, pids_max: int, memory_max: int) -> list[str]:
+    leaf = f"{parent}/{name}"
+    for controller in ("+pids", "+memory"):  # one by one: the kernel takes all of a line or nothing
+        _write(f"{parent}/cgroup.subtree_control", controller)
+    if not _made(leaf):
         return []
     done = bool(pids_max) and _write(f"{leaf}/pids.max", str(pids_max))
     if memory_max:
@@ -98,6 +118,24 @@ def _make_v2_leaf(own: str, name: str, pids_max: int, memory_max: int) -> list[s
         remove([leaf])
         return []
     return [leaf]
+
+
+def unheld(leaves: list[str], asked: dict[str, int]) -> list[str]:
+    """Those of the limits asked for that no leaf holds."""
+    return [
+        name for name, knobs in _KNOBS.items()
+        if asked.get(name) and not any(_is_set(f"{leaf}/{knob}") for leaf in leaves for knob in knobs)
+    ]  # fmt: skip
+
+
+def _is_set(path: str) -> bool:
+    """Whether a knob holds a bound. Unbounded is `max` in v2, and in v1's memory a number near 2^63."""
+    try:
+        with open(path, encoding="ascii") as f:
+            value = f.read().strip()
+    except OSError:
+        return False
+    return value.isdigit() and int(value) < 1 << 62
 
 
 def join_tree(leaves: list[str], pid: int) -> None:

@@ -38,10 +38,22 @@ class Channels(Approving):
         if not request.get("read_only"):
             self._check_typing(session, caller)
         about = {"session": session.id, "name": session.name, "state": session.state, "kind": session.kind}
-        fd = await self._dial(session, request, caller, attach=False)
+        heard = not request.get("sure") or await self._answers(session)
+        fd = await self._dial(session, request, caller, attach=False) if heard else None
         if fd is None:
-            return Reply({"ok": {**about, "state": session.state, "exit": session.exit}}, ended.serve(session))
+            more = {"state": session.state, "exit": session.exit, "current": not session.silent}
+            return Reply({"ok": {**about, **more}}, ended.serve(session))
         return Reply({"ok": about}, fd)
+
+    @staticmethod
+    async def _answers(session: Session) -> bool:
+        """Whether its keeper answers now: on a line to one that is stopped a reader would wait with nothing to see."""
+        if session.link is not None and not session.link.silent:
+            try:
+                await session.link.act("status")
+            except HoldfastError:
+                pass  # it did not answer, or is gone; a refusal would be an answer
+        return session.link is not None and not session.silent
 
     async def _dial(self, session: Session, request: Json, caller: Caller, *, attach: bool) -> int | None:
         """A channel to the keeper, or None when it has ended; it may be ending this very moment."""

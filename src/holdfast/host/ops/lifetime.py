@@ -13,7 +13,7 @@ from ...model import limits
 from ...model.errors import HoldfastError, invalid
 from ...model.grants import Scope
 from ...model.names import refused
-from .. import kernels, views
+from .. import coming, handed, kernels, views
 from ..identity import scope_of
 from ..recovery import words
 from ..session import Session
@@ -39,7 +39,7 @@ class Lifetime(Approving):
             request = {**request, "acts_as": self._acts_as(str(request["acts_as"]), caller)}
         await self._approve_run(request, caller)
         session = await asyncio.shield(self._start(request, caller))  # who leaves meanwhile leaves an entry too
-        brief = {"id": session.id, "name": session.name}
+        brief = {"id": session.id, "name": session.name, "unenforced": session.manifest.get("unenforced") or []}
         answer = brief if request.get("brief") else await self._view(session, full=True)
         if self.journal.failing:  # else nobody waits: a manifest is durable, and owes its entry to any host to come
             await self.journal.written()
@@ -57,7 +57,6 @@ class Lifetime(Approving):
 
         bound = (*caller.bound_by, *self._authors(request.get("written_by")))
         session = await self.registry.start(request, caller.actor, bound, begun)
-        self.policies.watch(session)
         if unnoted:
             raise unnoted[0]
         return session
@@ -107,7 +106,10 @@ class Lifetime(Approving):
         grace = _grace(request)
         if session.link is None and session.unresponsive:
             await self.registry.connect(session)
-        if session.link is None:
+        if session.link is None and (session.coming or handed.setting_up(session)):
+            self._note("stop", session, caller, request)
+            await coming.call_off(session)
+        elif session.link is None:
             self._note("stop", session, caller, request, survivors=True)
             await self._stop_survivors(session, grace)
         else:
@@ -168,10 +170,17 @@ class Lifetime(Approving):
         return await self._view(session, full=False)
 
     async def _start_again(self, session: Session, caller: Caller, request: Json) -> None:
-        await self.registry.restart(session, caller.actor)
+        late: HoldfastError | None = None
+        try:
+            await self.registry.restart(session, caller.actor)
+        except HoldfastError as e:
+            if not session.coming:
+                raise
+            late = e
         session.remember(failures=0)
-        self.policies.watch(session)
         self._note("restart", session, caller, request, command=words(session))
+        if late is not None:
+            raise late
 
     async def op_rm(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import Any
 
-from ...model.errors import invalid
+from ...model.errors import HoldfastError, invalid
 from .. import changes as moved
 from .. import checks, news
 from ..last_line import last_line
@@ -151,10 +151,14 @@ class Looking(Base):
         start, end = session.reader.bounds()
         since = number(request.get("since"), "a time")
         at = session.reader.offset_at(int(since * 1e6)) if since else start
+        try:
+            end = max(end, end if session.silent else await self._end(session))
+        except HoldfastError:
+            if not session.silent:
+                raise
         return {
-            "session": session.id, "name": session.name, "kind": session.kind,
-            "start": start, "end": max(end, await self._end(session)), "at": at,
-            "record": session.manifest.get("record"),
+            "session": session.id, "name": session.name, "kind": session.kind, "start": start, "end": end, "at": at,
+            "current": not session.silent, "record": session.manifest.get("record"),
         }  # fmt: skip
 
     async def op_recording(self, request: Json, caller: Caller) -> Json:
