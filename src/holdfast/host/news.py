@@ -63,7 +63,7 @@ class News:
 
     async def more(self, printing: Iterable[tuple[KeeperLink, int]] = (), lapse_s: float | None = None) -> None:
         """Until something is noted, or one of these prints past its offset. Whoever has looked in the same breath
-        misses nothing: it listens from the first step on. After `lapse_s` a grant ends, and with it what may be seen."""
+        misses nothing: it listens from the first step on. After `lapse_s` a grant ends: then less may be seen."""
         loop = asyncio.get_running_loop()
         woken: asyncio.Future[Any] = loop.create_future()
         watched = list(printing)

@@ -58,7 +58,8 @@ class Telling(Base):
             return now, since and since & {TASKS}
         if of == LIST:
             known = mark.rpartition(".")[2]
-            seen = known if since is not None and LIST not in since else listing(self.registry.sessions.values(), caller)
+            same = since is not None and LIST not in since
+            seen = known if same else listing(self.registry.sessions.values(), caller)
             return f"{now}.{seen}", set() if seen == known else {LIST}
         if since is None:
             return now, None
