@@ -88,6 +88,26 @@ def test_a_task_is_blocked_with_a_question_answered_paused_cancelled_and_tried_a
     assert events[-1] == "retry"
 
 
+def test_a_task_that_can_never_begin_and_one_that_is_held_back_say_so(
+    hold: HomeForTests, url: str, desk: Page, shop: Path
+) -> None:
+    todo = hold.host.work.tasks
+    todo.add("After it", id="1.2", contract={"goal": "more"}, project="shop", after=["1.1"])
+    todo.add("At work", id="1.3", contract={"goal": "more", "scope": ["src/**"]}, project="shop")
+    todo.add("Beside it", id="1.4", contract={"goal": "more", "scope": ["src/api/*"]}, project="shop")
+    todo.start("1.3", project="shop", worker="elsewhere", lease=3600)
+    ok(hold, "task", "cancel", "shop/1.1")
+    desk.goto(f"{url}/work/shop")
+    never = desk.get_by_role("listitem").filter(has_text="After it")
+    expect(never).to_contain_text("waits for cancelled 1.1 and can never begin")
+    desk.goto(f"{url}/work/shop/tasks/1.2")
+    why = desk.get_by_role("region", name="Why it can never begin")
+    expect(why).to_contain_text("Waits for cancelled 1.1")
+    expect(why).to_contain_text("hold task edit shop/1.2 --no-after")
+    desk.goto(f"{url}/work/shop/tasks/1.4")
+    expect(desk.get_by_role("region", name="Why it is held back")).to_contain_text("Its scope src/api/* overlaps src/** of 1.3, under way.")
+
+
 def _doubtful(hold: HomeForTests, key: str, effect: str) -> str:
     """A run of the task with a step that nobody saw the end of."""
     todo = hold.host.work.tasks

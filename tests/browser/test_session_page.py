@@ -104,6 +104,34 @@ def _fingers(line: CDPSession, kind: str, *points: tuple[float, float]) -> None:
     line.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y, "id": n} for n, (x, y) in enumerate(points)]})
 
 
+def test_a_replay_in_the_hand_is_readable_and_moved_about(hold: HomeForTests, url: str, phone: Page) -> None:
+    session = hold.run("bash", "-c", "printf '%0120d\\n' 7; seq 60; sleep 600", size=(120, 70))
+    session.wait(text="60", timeout=60)
+    phone.goto(f"{url}/sessions/{session.id}/replay")
+    expect(phone.get_by_label("Position")).to_be_enabled()
+    phone.get_by_label("Position").focus()
+    phone.keyboard.press("End")
+    chrome.shows(phone, "\n60")
+    phone.wait_for_function("() => window.holdfast.term.options.fontSize === 11")
+    box = phone.get_by_role("region", name="Recorded terminal").locator(".box")
+    assert box.evaluate("(b) => b.scrollWidth > b.clientWidth && b.scrollHeight > b.clientHeight")
+    before = phone.wait_for_function("() => document.querySelector('.box').scrollTop")  # what was printed last is in sight
+    line = phone.context.new_cdp_session(phone)
+    _fingers(line, "touchStart", (300, 150))
+    for n in range(1, 9):
+        _fingers(line, "touchMove", (300 - 25 * n, 150 + 25 * n))
+    _fingers(line, "touchEnd")
+    moved = "([top]) => { const b = document.querySelector('.box'); return b.scrollLeft > 100 && b.scrollTop < top - 100; }"
+    phone.wait_for_function(moved, arg=[before.json_value()])
+    _fingers(line, "touchStart", (150, 250), (200, 250))
+    for spread in (60, 80, 100):
+        _fingers(line, "touchMove", (175 - spread / 2, 250), (175 + spread / 2, 250))
+    _fingers(line, "touchEnd")
+    phone.wait_for_function("() => window.holdfast.term.options.fontSize >= 20")
+    phone.reload()
+    phone.wait_for_function("() => window.holdfast?.term.options.fontSize >= 20")
+
+
 def test_letters_in_the_hand_are_readable_moved_about_and_pinched(hold: HomeForTests, url: str, phone: Page) -> None:
     session = hold.run("bash", "-c", "printf '%0120d\\n' 7; sleep 600", size=(120, 30))
     _open(phone, url, session.id)

@@ -243,7 +243,7 @@ def test_a_log_corrupted_in_the_middle_costs_only_that_part(hold: HomeForTests) 
     assert done.code in (0, 1)
 
 
-@pytest.mark.parametrize(("op", "odd"), [("ls", {"sessions": 5}), ("ls", {"sessions": [None]}), ("changed", {"ends": [1]})])
+@pytest.mark.parametrize(("op", "odd"), [("ls", {"sessions": 5}), ("ls", {"sessions": [None]}), ("news", {"of": "sessions", "ends": [1]}), ("news", {}), ("news", {"of": "weather"})])
 def test_a_question_about_what_is_no_session_is_refused_as_such(shared: HomeForTests, op: str, odd: dict[str, object]) -> None:
     with pytest.raises(HoldfastError) as refused:
         shared.host.call(op, **odd)

@@ -92,11 +92,25 @@ async def test_what_an_agent_may_not_see_is_no_news_to_it(hold: HomeForTests) ->
     async with on_stdio(hold, ERAS[1]) as tools:
         await seeing(hold, tools)
     with acting_as(hold, "tester") as tester:
-        known = tester.call("listed")["mark"]
+        known = tester.call("news", of="list")["mark"]
         hold("run", "-d", "-n", "secret", "--", "sleep", "600")
-        assert tester.call("listed")["mark"] == known
+        still = tester.call("news", of="list", after=known, timeout=0)
+        assert still["subjects"] == []
         hold("run", "-d", "-n", "web-1", "--", "sleep", "600")
-        assert tester.call("listed", after=known)["mark"] != known
+        assert tester.call("news", of="list", after=still["mark"])["subjects"] == ["list"]
+
+
+async def test_a_listener_hears_that_its_grant_was_revoked(hold: HomeForTests) -> None:
+    heard = Heard()
+    async with on_stdio(hold, message_handler=heard) as tools:
+        await seeing(hold, tools)
+        await in_a_thread(hold, "run", "-d", "-n", "web-1", "--", "sleep", "600")
+        assert "hold://sessions/web-1/log" in await listed(tools)
+        grants = next(o["grants"] for o in hold.host.operators() if o["name"] == "tester")
+        shown = next(str(g["id"]) for g in grants if g["sessions"] == ["web-*"])
+        await in_a_thread(hold, "operator", "revoke", shown)
+        await heard.hears("list")
+        assert "hold://sessions/web-1/log" not in await listed(tools)
 
 
 async def test_a_listener_goes_on_with_the_next_host(hold: HomeForTests) -> None:

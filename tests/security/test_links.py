@@ -61,16 +61,44 @@ def test_a_browser_may_what_its_person_may_and_ends_with_them(hold: HomeForTests
     assert noted == [("link", "anna", "her phone"), ("login", "anna", None), ("link", "anna", None)]
 
 
-async def test_revoking_a_person_closes_their_sockets_at_once(hold: HomeForTests, browser: Browser) -> None:
+async def test_revoking_a_person_closes_their_sockets_at_once_and_each_with_the_same_word(
+    hold: HomeForTests, browser: Browser
+) -> None:
+    hold.run("cat", name="kitten")
     enrol(hold, "anna", "human", verbs=["view"], sessions=["*"])
     made = browser.post("/api/links", status=201, operator="anna")
     with _comes(browser.url, made["token"]) as client:
         browser.http.close()
         browser.http = client
-        async with browser.socket("/api/live?all=1") as live:
+        async with (
+            browser.socket("/api/live?all=1") as live,
+            browser.socket("/api/sessions/kitten/attach") as terminal,
+            browser.socket("/api/sessions/kitten/attach?read_only=1") as another,
+        ):
             await live.text("sessions")
+            for one in (terminal, another):
+                await one.text("controls")
             hold.host.revoke("anna")
-            assert await live.closed() in (4401, 4403)  # nobody any more, or one who may see nothing: both at once
+            assert [await one.closed() for one in (live, terminal, another)] == [4401, 4401, 4401]
+
+
+async def test_who_loses_a_right_and_is_still_somebody_is_told_so(hold: HomeForTests, browser: Browser) -> None:
+    hold.run("cat", name="kitten")
+    given = enrol(hold, "anna", "human", verbs=["view"], sessions=["*"])["grants"][0]
+    made = browser.post("/api/links", status=201, operator="anna")
+    with _comes(browser.url, made["token"]) as client:
+        browser.http.close()
+        browser.http = client
+        async with (
+            browser.socket("/api/live?all=1") as live,
+            browser.socket("/api/sessions/kitten/attach") as terminal,
+        ):
+            await live.text("sessions")
+            await terminal.text("controls")
+            hold.host.revoke(given["id"])
+            assert await terminal.closed() == 4403
+            assert (await live.text("gone"))["id"], "the page hears of it, and stays"
+        assert client.get("/api/me").status_code == 200
 
 
 def test_agents_make_no_links_and_nobody_in_a_shared_terminal_does(hold: HomeForTests, browser: Browser) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from starlette import routing
 from starlette.applications import Starlette
@@ -22,6 +22,7 @@ from .late import LateAgents
 from .live import Feeds, Watcher
 from .login import Doors
 from .page import page
+from .room import Room
 from .sockets import FULL, Line
 from .views import live_query, wanted
 
@@ -36,37 +37,40 @@ async def _no_such(request: Request) -> Response:
 
 
 class Sockets:
-    """The two sockets, and how many of each are open."""
+    """The two sockets, and how many of each everybody has open."""
 
     def __init__(self) -> None:
-        self._viewers, self._feeds = 0, Feeds()
+        self._feeds, self._terminals, self._pages = Feeds(), Room(VIEWERS_MAX), Room(LIVE_MAX)
 
     async def attach(self, socket: WebSocket) -> None:
-        await socket.accept()
-        line = Line(socket)
-        if self._viewers >= VIEWERS_MAX:
-            await line.close(FULL, f"{VIEWERS_MAX} terminals are open already")
-            return
-        self._viewers += 1
-        try:
+        async def show(line: Line) -> None:
             await Viewer(line, socket.scope[HOST], wanted(socket)).run()
-        except HoldfastError as e:
-            await line.refuse(e)
-        finally:
-            self._viewers -= 1
+
+        await self._serve(socket, self._terminals, "terminals", show)
 
     async def live(self, socket: WebSocket) -> None:
+        async def follow(line: Line) -> None:
+            host, query = socket.scope[HOST], live_query(socket)
+            await Watcher(line, host, self._feeds.feed(_who(socket), host, query.all)).run()
+
+        await self._serve(socket, self._pages, "pages", follow)
+
+    @staticmethod
+    async def _serve(socket: WebSocket, room: Room, what: str, show: Callable[[Line], Awaitable[None]]) -> None:
         await socket.accept()
-        line = Line(socket)
-        if self._feeds.watchers >= LIVE_MAX:
-            await line.close(FULL, f"{LIVE_MAX} pages are open already")
+        line, who = Line(socket), _who(socket)
+        if not room.has(who):
+            await line.close(FULL, f"{room.of(who)} {what} of yours are open already: close some")
             return
-        try:
-            host = socket.scope[HOST]
-            feed = self._feeds.feed(str(socket.scope[OPERATOR]["operator"]), host, live_query(socket).all)
-            await Watcher(line, host, feed).run()
-        except HoldfastError as e:
-            await line.refuse(e)
+        with room.take(who):
+            try:
+                await show(line)
+            except HoldfastError as e:
+                await line.refuse(e)
+
+
+def _who(socket: WebSocket) -> str:
+    return str(socket.scope[OPERATOR]["operator"])
 
 
 def make(host: AsyncHost, where: Where) -> App:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from typing import Any, NamedTuple
 
@@ -63,6 +64,12 @@ class Callers:
                 raise
             return None
         return who
+
+    async def nobody(self, op: str, hash: str) -> bool:
+        """Whether who was known by this is nobody any more, as far as can be said now."""
+        with contextlib.suppress(HoldfastError):
+            return await self._found(op, hash) is None
+        return False
 
     async def log_in(self, link: str) -> str:
         """Use a link up; the secret that the browser keeps from now on."""

@@ -18,6 +18,7 @@ from ..model import web
 from ..model.errors import HoldfastError
 from . import access
 from .callers import Callers
+from .sockets import LOGGED_OUT, NOT_ALLOWED
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -26,7 +27,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPERATOR = "holdfast.operator"  # where the caller stands in the scope
 HOST = "holdfast.host"  # the host as that caller reaches it
-LOGGED_OUT = 4401  # how a socket is closed whose caller is nobody any more
 _OPEN = frozenset({"/healthz", "/api/login"})  # paths that tell nothing, and so ask for nobody
 _CLOSED = ("/api", "/mcp")  # these and all below; everything else is the page, which is everybody's to load
 _CLOSE_S = 5.0  # to say that it is over; a browser that does not read any more is left without
@@ -85,7 +85,7 @@ class Guard:
 
     async def _while_valid(self, check: str, hash: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, and cut it off the moment its caller is nobody any more."""
-        socket = _Socket(send)
+        socket = _Socket(send, lambda: self._callers.nobody(check, hash))
         task = asyncio.ensure_future(self._app(scope, receive, socket.send if scope["type"] == "websocket" else send))
         try:
             if not (await asyncio.wait({task}, timeout=_WATCH_AFTER_S))[0]:
@@ -114,12 +114,15 @@ class Guard:
 
 
 class _Socket:
-    """A WebSocket as the application has left it."""
+    """A WebSocket as the application has left it. One whose caller is nobody any more is closed with the same word,
+    whether that is noticed here first or by what the application asks in the caller's name."""
 
-    def __init__(self, send: Send) -> None:
-        self._send, self._open = send, False
+    def __init__(self, send: Send, nobody: Callable[[], Awaitable[bool]]) -> None:
+        self._send, self._nobody, self._open = send, nobody, False
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "websocket.close" and message.get("code") == NOT_ALLOWED and await self._nobody():
+            message = _LOGGED_OUT
         self._open = {"websocket.accept": True, "websocket.close": False}.get(message["type"], self._open)
         await self._send(message)
 
@@ -127,10 +130,10 @@ class _Socket:
         if self._open:
             with contextlib.suppress(TimeoutError, RuntimeError, OSError):  # it went first, or does not read
                 async with asyncio.timeout(_CLOSE_S):
-                    about = {"code": LOGGED_OUT, "reason": "not logged in any more"}
-                    await self._send({"type": "websocket.close", **about})
+                    await self._send(_LOGGED_OUT)
 
 
+_LOGGED_OUT = {"type": "websocket.close", "code": LOGGED_OUT, "reason": "not logged in any more"}
 _STATUS = {"unknown": 401, "not_allowed": 403}
 
 

@@ -58,7 +58,7 @@ class Feed:
     async def _follow(self) -> None:
         """Until the host is away."""
         rounds = Rounds(time.monotonic())
-        mark = (await self._host.call("changed"))["mark"]
+        mark = (await self._host.call("news", of="sessions"))["mark"]
         wanted: set[str] | None = None
         while True:
             began = time.monotonic()
@@ -69,9 +69,9 @@ class Feed:
             while wanted == set():
                 ends = {id: s["output"]["end"] for id, s in self.sessions.items()}  # of all: one may be removed
                 left = rounds.wait(time.monotonic())
-                news = await self._host.call("changed", after=mark, ends=ends, timeout=left)
+                news = await self._host.call("news", of="sessions", after=mark, ends=ends, timeout=left)
                 mark, due = news["mark"], rounds.due(time.monotonic())
-                wanted = None if news["sessions"] is None or due is None else due | set(news["sessions"])
+                wanted = None if news["subjects"] is None or due is None else due | set(news["subjects"])
 
     async def _see(self, wanted: set[str] | None, rounds: Rounds) -> None:
         """Look at these, or at all; the rest is as it was."""
@@ -104,10 +104,6 @@ class Feeds:
     def feed(self, operator: str, host: AsyncHost, everything: bool) -> Feed:
         self._feeds = {key: feed for key, feed in self._feeds.items() if feed.watchers}
         return self._feeds.setdefault((operator, everything), Feed(host, everything))
-
-    @property
-    def watchers(self) -> int:
-        return sum(feed.watchers for feed in self._feeds.values())
 
 
 class Watcher:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 FIRST_S = 2.0  # after something happened: as often as the inbox looks
 MOST_S = 10.0  # how late it may be told that a silent program has opened a port
-ALL_S = 60.0  # then all are looked at: what the caller may see can change without a session changing
+ALL_S = 60.0  # then all are looked at: whatever went unnoticed for some reason is put right
 
 
 class Rounds:

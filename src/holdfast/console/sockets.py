@@ -16,7 +16,7 @@ from ..model.limits import BEAT_S, SILENT_S
 from . import heard
 
 # How a socket is closed; the page does something else for each.
-DONE, AGAIN, NOT_ALLOWED, NOT_FOUND, BAD, FULL = 1000, 4000, 4403, 4404, 1008, 1013
+DONE, AGAIN, LOGGED_OUT, NOT_ALLOWED, NOT_FOUND, BAD, FULL = 1000, 4000, 4401, 4403, 4404, 1008, 1013
 _CLOSE_S = 5.0  # to say why; a browser that does not read any more is left without
 _GONE = (WebSocketDisconnect, RuntimeError, OSError)  # what sending to a browser raises that went
 _CODES = {"not_found": NOT_FOUND, "not_allowed": NOT_ALLOWED, "invalid": BAD, "usage": BAD, "conflict": DONE}

@@ -57,6 +57,16 @@ class Task(msgspec.Struct, frozen=True):
     worker: str | None
     lease_until: str | None
     changed_at: str | None
+    waits_for_cancelled: list[str] = []
+
+
+class HeldBack(msgspec.Struct, frozen=True):
+    """The attempt under way that a task waits for, because its files (`scope`) may be the other's (`overlaps`)."""
+
+    task_id: str
+    beside: str
+    scope: str
+    overlaps: str
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -137,6 +147,7 @@ class TaskWhole(Task, frozen=True):
 
     depends_on: list[str] = []
     waits_for: list[str] = []
+    held_back: HeldBack | None = None
     needed_by: list[str] = []
     contract: Contract | None = None
     contract_version: int = 0

@@ -14,7 +14,7 @@ OWN = "own"  # on what is the caller's own: a grant on its own sessions is enoug
 TABLE: dict[str, tuple[str, str]] = {
     # looking
     "ping": ("", ANYONE), "whoami": ("", ANYONE), "ls": ("view", EACH), "ports": ("view", EACH),
-    "facts": ("view", EACH), "started": ("view", EACH), "changed": ("view", EACH), "listed": ("view", EACH),
+    "facts": ("view", EACH), "started": ("view", EACH), "news": ("view", EACH),
     "status": ("view", EACH), "screen": ("view", SESSION), "offset": ("view", SESSION), "recording": ("view", SESSION),
     "snapshot": ("view", SESSION),
     "keys": ("view", SESSION), "wait": ("view", SESSION), "exec_result": ("view", SESSION), "doctor": ("view", HOST),

@@ -77,7 +77,8 @@ class Daemon:
         self.started_at = time.time()
         self.identity = self._identity()
         self.zygote = Zygote(home.roles)
-        self.registry = Registry(home, self.zygote, self._heard)
+        self.news = News()
+        self.registry = Registry(home, self.zygote, self._heard, self.news.note)
         self.registry.operator = self.identity["operator"]
         self.ledger = Ledger(home.ledger)
         self.operators = Operators(self.ledger, self.identity["id"], home.keys)
@@ -90,7 +91,6 @@ class Daemon:
         self.logins = Logins(self.ledger, self.operators)
         self.web = Web(home)
         self.screens = Screens()
-        self.news = News()
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
         self.operations = Operations(self)

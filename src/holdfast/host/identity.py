@@ -84,6 +84,12 @@ class Caller:
         ends = (self.operators.rights(who, scope, now)[2] for who in self.everyone)
         return min((t for t in ends if t is not None), default=None)
 
+    def next_end(self) -> float | None:
+        """When the next of the grants that it acts by runs out, whatever it is about."""
+        now = time.time()
+        links = (link for who in self.everyone for chain in self.operators.chains(who) for link in chain)
+        return min((link.until for link in links if link.until is not None and link.until > now), default=None)
+
     def rights(self, session: Session) -> tuple[list[str], list[str], float | None]:
         """For a channel: verbs in force, the grants behind them, and when the first of those ends."""
         now, scope = time.time(), scope_of(session)

@@ -21,6 +21,7 @@ from .ops.inbox import Asking
 from .ops.journal import JournalOps
 from .ops.lifetime import Lifetime
 from .ops.looking import Looking
+from .ops.news import Telling
 from .ops.operators import OperatorOps
 from .ops.web import WebOps
 from .ops.work import WorkOps
@@ -37,7 +38,7 @@ Json = dict[str, Any]
 
 
 class Operations(
-    Looking, Facts, Channels, Lifetime, Asking, Acting, Commands, OperatorOps, JournalOps, WorkOps, WebOps
+    Looking, Telling, Facts, Channels, Lifetime, Asking, Acting, Commands, OperatorOps, JournalOps, WorkOps, WebOps
 ):
     """Dispatch by name; who asks is identified and what they may is checked here, for every request."""
 

@@ -21,7 +21,6 @@ from ..model.names import refused
 from ..system import cgroup
 from ..system.files import read_json, sync_file, write_json
 from . import coming, handed, isolate, recipe
-from .changes import Changes
 from .link import KeeperLink, dial_soon
 from .links import follow_links
 from .session import Session, keeper_alive
@@ -42,12 +41,14 @@ _CUT_JUMP = 1 << 32  # after a power loss the next offsets begin past anything t
 
 
 class Registry:
-    """Sessions by id. `on_event(session, event)` hears of everything a keeper tells, and of its death."""
+    """Sessions by id. `on_event(session, event)` hears of everything a keeper tells, and of its death; `note(id)` that
+    something happened to one."""
 
-    def __init__(self, home: Home, zygote: Zygote, on_event: Callable[[Session, Json], None]) -> None:
-        self.home, self._zygote, self._on_event = home, zygote, on_event
+    def __init__(
+        self, home: Home, zygote: Zygote, on_event: Callable[[Session, Json], None], note: Callable[[str], None]
+    ) -> None:
+        self.home, self._zygote, self._on_event, self._note = home, zygote, on_event, note
         self.sessions: dict[str, Session] = {}
-        self.changes = Changes()
         self._by_request: dict[str, asyncio.Task[Session]] = {}
         self.begun = 0  # keepers that have answered so far
         self.operator: Json = {}
@@ -93,7 +94,7 @@ class Registry:
         if manifest is None:
             log.warning("%s has no readable manifest: left alone", folder.path)
             return
-        session = Session(folder, manifest, self.changes.note)
+        session = Session(folder, manifest, self._note)
         self.sessions[session.id] = session
         # In this order: who takes a start has its lock before it looks like a keeper, and before it says it is one.
         awaited = handed.unseen(session) and handed.on_its_way(self.home.roles, self._zygote.pid)
@@ -234,7 +235,7 @@ class Registry:
         self._claim_name(str(manifest["name"]))
         os.mkdir(folder.path, 0o700)
         follow_links(folder.links, request.get("env") or {})
-        session = Session(folder, manifest, self.changes.note)
+        session = Session(folder, manifest, self._note)
         self.sessions[session_id] = session
         try:
             await self._spawn(session, begun)

@@ -118,7 +118,7 @@ class Surface:
     async def _watch_list(self, ctx: Any, agent: Agent) -> None:
         """Whoever has asked what there is hears when that changes. The mark is taken before the list is."""
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS and not _watchers(ctx).watches(LIST):
-            known = await mark(agent, "sessions")
+            known = await mark(agent, "list")
             _watchers(ctx).add_list(agent, known, ctx.session.send_resource_list_changed)
 
     async def list_templates(self, ctx: Any, params: Any) -> types.ListResourceTemplatesResult:
@@ -156,7 +156,7 @@ class Surface:
         wanted = (params.notifications.resource_subscriptions or [])[: WATCHED_MAX - 1]
         try:
             if params.notifications.resources_list_changed:
-                watchers.add_list(agent, await mark(agent, "sessions"), tell_list)
+                watchers.add_list(agent, await mark(agent, "list"), tell_list)
             await asyncio.gather(*(watchers.add(agent, str(uri), tell) for uri in wanted))
             self._buses[bus] = watchers
             return await ListenHandler(bus)(ctx, params)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 from urllib.parse import unquote
 
+from ..client.back import until_back
 from ..model.errors import HoldfastError
 from . import resources
 from .agent import Agent
@@ -83,26 +84,27 @@ async def _watch_tasks(agent: Agent, uri: str, tell: Tell, begun: Begun) -> None
 
 
 async def mark(agent: Agent, of: str) -> str | None:
-    """How the sessions or tasks stand; None from a host that cannot say."""
+    """How the list of sessions or the tasks stand; None from a host that cannot say."""
     try:
-        return str((await agent.host.call("listed", of=of))["mark"])
+        return str((await agent.host.call("news", of=of))["mark"])
     except HoldfastError:
         return None
 
 
 async def watch_list(agent: Agent, known: str | None, tell: Callable[[], Awaitable[None]]) -> None:
     """Tell whenever there are other sessions than `known` was about: also those that somebody else started."""
-    await _follow(agent, "sessions", known, tell)
+    await _follow(agent, "list", known, tell)
 
 
 async def _follow(agent: Agent, of: str, known: str | None, tell: Callable[[], Awaitable[None]]) -> None:
     while known is not None:
         try:
-            known = str((await agent.listening.call("listed", of=of, after=known))["mark"])
+            known = str((await agent.listening.call("news", of=of, after=known))["mark"])
             await tell()
         except HoldfastError as e:
             if e.code not in ("host_gone", "not_found"):  # it died, or was sent to rest: the next one is listened to
                 return
+            await until_back(agent.listening.home)
         await asyncio.sleep(_PAUSE_S)  # what comes meanwhile is in the next mark
 
 

@@ -113,7 +113,7 @@ WEB_BODY_BYTES_MAX = 4 << 20  # one request: a step's result or a file, not a di
 LINK_TTL_S = 600.0  # of a link that logs a browser in: to be opened now, or made again
 LOGIN_TTL_S = 30 * 86400.0  # of a browser that is logged in: as long as a token
 LOGINS_MAX = 1000  # browsers and links of one person in force at once: many devices, and a script in a loop
-VIEWERS_MAX = 64  # terminals open in browsers at once; each is a channel to a keeper, with a window of output
+VIEWERS_MAX = 96  # terminals open in browsers at once, of one person half: channels to keepers, with a window of output
 VIEW_UNACKED_BYTES = 1 << 20  # output that a browser has not shown yet; past it, it is waited for
 VIEW_SKIP_BYTES = 1 << 20  # a browser further behind gets the screen as it is now instead of what it missed
 VIEW_BACK_BYTES = 256 << 10  # of a program on pipes, which has no screen: where a view begins
@@ -122,7 +122,7 @@ VIEW_MESSAGE_BYTES_MAX = 128 << 10  # one message of a browser: 64 KiB of input 
 BEAT_S = 5.0  # between two signs of life to a browser, so that a stalled network is noticed within two
 SILENT_S = 30.0  # a browser that says nothing for so long is gone: six beats unanswered
 LIVE_LOOK_S = 1.0  # between two looks at what changed, while a browser shows it; what happened meanwhile comes together
-LIVE_MAX = 64  # browsers that follow everything at once
+LIVE_MAX = 96  # pages that follow everything at once, of one person half; with the terminals below WEB_REQUESTS_MAX
 
 # Journal
 JOURNAL_TEXT_MAX = 4096  # characters kept of a command or a sent text; an exec's file has the rest

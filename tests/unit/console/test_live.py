@@ -28,7 +28,7 @@ class Host:
         if "after" in request:
             self.asked.put_nowait(request)
             await asyncio.Event().wait()
-        return {"mark": "1", "sessions": None}
+        return {"mark": "1", "subjects": None}
 
 
 async def test_a_page_asks_about_all_that_it_shows_also_about_what_is_over_and_may_be_removed(

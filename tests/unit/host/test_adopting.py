@@ -34,7 +34,7 @@ async def test_a_start_that_is_taken_in_the_moment_it_is_looked_for_is_not_told_
         return looked(roles, zygote)
 
     monkeypatch.setattr(handed, "on_its_way", taken)
-    registry = Registry(home, Zygote(home.roles), lambda session, event: None)
+    registry = Registry(home, Zygote(home.roles), lambda session, event: None, lambda session: None)
     try:
         await registry.adopt_all()
         session = registry.sessions["ses_late"]

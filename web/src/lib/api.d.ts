@@ -1214,6 +1214,16 @@ export interface components {
             flushed: number;
         };
         /**
+         * HeldBack
+         * @description The attempt under way that a task waits for, because its files (`scope`) may be the other's (`overlaps`).
+         */
+        HeldBack: {
+            task_id: string;
+            beside: string;
+            scope: string;
+            overlaps: string;
+        };
+        /**
          * History
          * @description In order; go on with after=(the last seq). With at=, also the state then.
          */
@@ -1924,6 +1934,8 @@ export interface components {
             worker: string | null;
             lease_until: string | null;
             changed_at: string | null;
+            /** @default [] */
+            waits_for_cancelled: string[];
         };
         /** TaskEvent */
         TaskEvent: {
@@ -1963,9 +1975,13 @@ export interface components {
             lease_until: string | null;
             changed_at: string | null;
             /** @default [] */
+            waits_for_cancelled: string[];
+            /** @default [] */
             depends_on: string[];
             /** @default [] */
             waits_for: string[];
+            /** @default null */
+            held_back: components["schemas"]["HeldBack"] | null;
             /** @default [] */
             needed_by: string[];
             /** @default null */

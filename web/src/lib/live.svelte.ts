@@ -15,6 +15,7 @@ class Live {
   sessions = new SvelteMap<string, Session>();
   inbox = new SvelteMap<string, Ask>();
   loaded = $state(false);
+  private gone = new Set<string>(); // told of since the lists were asked for last
   private channel: Line | null = null;
   private told: ReturnType<typeof setTimeout> | undefined;
 
@@ -65,12 +66,13 @@ class Live {
   /** The lists as they are now; pushes only tell what changes afterwards, and what they told meanwhile is newer. */
   async refresh(): Promise<void> {
     const before = [...this.sessions.keys()];
+    const gone = this.gone = new Set<string>();
     try {
       const [sessions, inbox] = await Promise.all([get<Session[]>("/sessions", { all: true }), get<Ask[]>("/inbox", { all: true })]);
       const there = new Set(sessions.map((s) => s.id));
       for (const id of before) if (!there.has(id)) this.sessions.delete(id);
-      for (const session of sessions) if ((this.sessions.get(session.id)?.observed_at ?? "") <= session.observed_at) this.sessions.set(session.id, session);
-      for (const item of inbox) this.inbox.set(item.id, item);
+      for (const session of sessions) if (!gone.has(session.id) && (this.sessions.get(session.id)?.observed_at ?? "") <= session.observed_at) this.sessions.set(session.id, session);
+      for (const item of inbox) if ((this.inbox.get(item.id)?.changed ?? 0) <= item.changed) this.inbox.set(item.id, item);
       this.loaded = true;
     } catch (error) {
       if (!(error instanceof ApiError && (error.status === 401 || error.status === 0))) this.problem = line(error);
@@ -100,7 +102,10 @@ class Live {
     if (typeof data !== "string") return;
     const message = JSON.parse(data) as LiveMessage;
     if (message.kind === "sessions") for (const s of message.sessions) this.sessions.set(s.id, { ...this.sessions.get(s.id), ...s });
-    else if (message.kind === "gone") this.sessions.delete(message.id);
+    else if (message.kind === "gone") {
+      this.gone.add(message.id);
+      this.sessions.delete(message.id);
+    }
     else if (message.kind === "inbox") for (const item of message.items) this.inbox.set(item.id, item);
   }
 

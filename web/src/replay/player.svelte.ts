@@ -1,11 +1,13 @@
 // A recording on a time axis without its idle hours, and a terminal that shows any moment of it.
 import { get, word } from "../lib/api";
-import { open, Scale, type View } from "../lib/term";
+import { cells, open, Scale, type View } from "../lib/term";
 import { fromBase64 } from "../lib/text";
 import type { Mark, Recording } from "../lib/types";
+import { chosen, choose, Hand, onGlass, READABLE_PX } from "../session/letters";
 
 const IDLE_S = 2; // a pause is never longer than this: nobody scrubs through a night
 const KEPT_BYTES = 32 * 1024 * 1024; // of a long session the latest so much: more would not fit into a phone
+const USUAL_PX = 15; // of letters, where the whole terminal has room at that size
 const PAUSE_BYTES = 512 * 1024; // written at once before the page may breathe
 
 type Event = { at: number; time: number; after: number } & ({ data: Uint8Array } | { cols: number; rows: number } | { gap: number });
@@ -30,13 +32,16 @@ export class Player {
   private turn = 0; // of seeks; a later one ends an earlier one
   private frame = 0;
   private view: View;
-  private scale = new Scale(15);
+  readonly touch = onGlass();
+  private scale = this.scaled();
+  private hand: Hand | null = null;
   private watch: ResizeObserver;
 
   constructor(private id: string, private box: HTMLElement) {
     this.view = open(box, { fontSize: 13, typing: false, ask: () => undefined });
     this.watch = new ResizeObserver(() => this.fit());
     this.watch.observe(box);
+    if (this.touch) this.hand = new Hand(box, () => this.term.options.fontSize ?? USUAL_PX, (px) => this.setLetters(px), true);
   }
 
   get term(): View["term"] {
@@ -71,6 +76,7 @@ export class Player {
       written = 0;
       await new Promise<void>((done) => this.term.write("", done));
     }
+    if (mine === this.turn && this.hand) this.term.write("", () => this.hand?.follow(this.term, cells(this.term)?.height ?? 0));
   }
 
   toggle(): void {
@@ -100,6 +106,7 @@ export class Player {
     cancelAnimationFrame(this.frame);
     this.turn += 1;
     this.watch.disconnect();
+    this.hand?.dispose();
     this.view.dispose();
   }
 
@@ -169,6 +176,18 @@ export class Player {
       });
     }
     return 0;
+  }
+
+  private setLetters(px: number): void {
+    this.term.options.fontSize = choose(px) ?? USUAL_PX;
+    this.scale = this.scaled();
+    requestAnimationFrame(() => this.fit());
+  }
+
+  /** As in a live terminal: in the hand it is moved about sooner than made too small to read. */
+  private scaled(): Scale {
+    const px = this.touch ? chosen() : null;
+    return new Scale(px ?? USUAL_PX, px ?? (this.touch ? READABLE_PX : undefined));
   }
 
   private fit(): void {

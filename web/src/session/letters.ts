@@ -4,6 +4,12 @@ import type { Terminal } from "@xterm/xterm";
 const KEY = "letters";
 export const SMALLEST = 6; // a whole wide terminal at a glance
 export const LARGEST = 28; // a few words, for tired eyes
+export const READABLE_PX = 11; // of a terminal's letters on a phone, at arm's length
+
+/** Whether the page is on glass that fingers move things about on. */
+export function onGlass(): boolean {
+  return matchMedia("(pointer: coarse)").matches || matchMedia("(max-width: 719px)").matches;
+}
 
 /** The size that was chosen in this browser; null where none was. */
 export function chosen(): number | null {
@@ -22,13 +28,14 @@ function apart(touches: TouchList): number {
   return Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
 }
 
-/** Fingers on a terminal's box: two pinch its letters, one moves it sideways. Up and down stay the emulator's. */
+/** Fingers on a terminal's box: two pinch its letters, one moves it sideways. Up and down are the emulator's, except where
+    `upright`: then the box goes first, as far as the terminal is higher. */
 export class Hand {
   private pinch: { apart: number; px: number } | null = null;
   private at: { x: number; y: number; left: number; top: number } | null = null;
   private unbind = new AbortController();
 
-  constructor(private box: HTMLElement, private size: () => number, private resize: (px: number) => void) {
+  constructor(private box: HTMLElement, private size: () => number, private resize: (px: number) => void, private upright = false) {
     const on = (kind: string, act: (event: TouchEvent) => void): void =>
       box.addEventListener(kind, (event) => act(event as TouchEvent), { capture: true, passive: false, signal: this.unbind.signal });
     on("touchstart", (event) => this.down(event));
@@ -64,6 +71,10 @@ export class Hand {
     } else if (this.at && event.touches.length === 1) {
       const one = event.touches[0]!;
       this.box.scrollLeft = this.at.left - (one.clientX - this.at.x);
+      if (!this.upright) return;
+      const top = this.box.scrollTop;
+      this.box.scrollTop = this.at.top - (one.clientY - this.at.y);
+      if (this.box.scrollTop !== top) event.stopPropagation();
     }
   }
 }

@@ -3,13 +3,11 @@ import type { Terminal } from "@xterm/xterm";
 import { Attachment } from "../lib/attach";
 import { cells, open, Scale, type View } from "../lib/term";
 import { plain } from "../lib/text";
-import { chosen, choose, Hand } from "./letters";
+import { chosen, choose, Hand, onGlass, READABLE_PX } from "./letters";
 import type { AttachMessage, Controls, Session } from "../lib/types";
 
 // Reports of the mouse and of focus come from moving about, not from typing: they must not take free controls.
 const REPORT = /^(\x1b\[[IO]|\x1b\[<[\d;]+[mM]|\x1b\[M[\s\S]{3})+$/;
-
-const READABLE_PX = 11; // of a terminal's letters on a phone, at arm's length
 
 export class Viewer {
   connected = $state(false);
@@ -23,7 +21,7 @@ export class Viewer {
   over = $state(0);
   /** Output is put into the page for screen readers. A choice, because it hinders input methods. */
   aloud = $state(localStorage.getItem("aloud") === "yes");
-  readonly touch = matchMedia("(pointer: coarse)").matches || matchMedia("(max-width: 719px)").matches;
+  readonly touch = onGlass();
   readonly usual = this.touch ? 12 : 13;
   term: Terminal;
   private attachment: Attachment;

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Any
 
 from ...model.errors import HoldfastError, invalid
-from .. import changes as moved
-from .. import checks, news
+from .. import checks
 from ..last_line import last_line
 from ..observe import net, proc
 from ..recording import recording
@@ -56,27 +54,6 @@ class Looking(Base):
 
         return list(await asyncio.gather(*(one(s) for s in chosen)))
 
-    async def op_changed(self, request: Json, caller: Caller) -> Json:
-        """Which sessions to look at again: an answer comes when something happened to one, or it printed more than
-        `ends` says, or the time is up. Without `after` it comes at once."""
-        changes, after = self.registry.changes, request.get("after")
-        mark = changes.mark if after is None else str(after)  # only ever of what has been looked at
-        ends = _ends(request.get("ends") or {})
-        known = {s: ends[s.id] for s in self.registry.sessions.values() if s.id in ends and caller.may("view", s)}
-        found: set[str] | None = set() if after is not None else None
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(number(request.get("timeout"), "a timeout")):
-                while found == set():  # what the caller may not see is no news to it
-                    found = await moved.news(changes, mark, known)
-                    mark = changes.mark
-                    if found is not None:
-                        found = {i for i in found if i in ends or self._shows(i, caller)}
-        return {"mark": mark, "sessions": None if found is None else sorted(found)}
-
-    def _shows(self, session_id: str, caller: Caller) -> bool:
-        session = self.registry.sessions.get(session_id)
-        return session is not None and caller.may("view", session)
-
     async def op_started(self, request: Json, caller: Caller) -> list[Json]:
         """The sessions that a request started, or one derived from it (`REQUEST-…`): by what asked for them, which
         never changes hands as a name does."""
@@ -94,19 +71,6 @@ class Looking(Base):
             }
             for s in found
         ]  # fmt: skip
-
-    async def op_listed(self, request: Json, caller: Caller) -> Json:
-        """Wait until there are other sessions (or tasks) than at `after`, the mark of an earlier answer; without one
-        the mark as it is now."""
-        of, after, told = str(request.get("of") or "sessions"), request.get("after"), self.daemon.news
-        if of not in ("sessions", "tasks"):
-            raise invalid("what may change is sessions or tasks", f"not {of[:40]!r}")
-        while True:
-            waiter = told.waiter()
-            now = told.tasks() if of == "tasks" else news.sessions(self.registry.sessions.values(), caller)
-            if now != after:
-                return {"mark": now}
-            await waiter.wait()
 
     async def op_status(self, request: Json, caller: Caller) -> Json:
         if request.get("session"):
@@ -193,9 +157,3 @@ def _ids(given: object) -> set[str] | None:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise invalid("`sessions` is not a list of ids", "leave it out")
     return set(given)
-
-
-def _ends(given: object) -> dict[str, int]:
-    if not isinstance(given, dict) or not all(type(end) is int for end in given.values()):
-        raise invalid("`ends` is not a table of offsets by session", "leave it out")
-    return given

@@ -11,6 +11,7 @@ from typing import Any
 from ...model.errors import HoldfastError, invalid
 from ...model.grants import Scope
 from .. import evidence, rewriting
+from ..news import TASKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class WorkOps:
         # Who acts is what the host knows, not what the caller says.
         answer = await work.call(str(request.get("call")), **{**args, "by": caller.name})
         if str(request.get("call")) in _TASKS_CHANGE:
-            self.daemon.news.worked()
+            self.daemon.news.note(TASKS)
         return answer
 
     def _is_persons(self, name: str) -> bool:
