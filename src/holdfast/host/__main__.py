@@ -37,4 +37,4 @@ if __name__ == "__main__":
         if registration and os.path.exists(registration):  # another one serves, or this one could not
             os.unlink(registration)
     sys.stderr.flush()
-    os._exit(status)  # all that matters is closed; to take the interpreter apart takes 50 ms, which `hold down` waits for
+    os._exit(status)  # all that matters is closed: to take the interpreter apart is 50 ms that `hold down` would wait

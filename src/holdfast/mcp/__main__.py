@@ -11,7 +11,7 @@ from ..model.errors import HoldfastError
 
 
 def run(options: dict[str, str | None]) -> int:
-    # What the library makes, it keeps: to look for garbage in it, again and again, is a sixth of the time it takes to load.
+    # What the library makes it keeps: to look for garbage in it, again and again, is a tenth of the time it loads.
     gc.disable()
     try:
         from .stdio import main
