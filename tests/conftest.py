@@ -25,6 +25,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "serial: needs the machine to itself (counts wake-ups, measures, or changes something global); "
         "run after the parallel part, one at a time",
     )
+    config.addinivalue_line(
+        "markers",
+        'home(whose): "file" gives `hold` the home that the tests of a file share, with no session left in it by the test '
+        'before; "own" is the default, and what a test needs that ends, kills or configures the host or looks at all of the home',
+    )
 
 
 def _leave_the_users_home(config: pytest.Config) -> None:
@@ -49,8 +54,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.fixture
-def hold(tmp_path: Path) -> Iterator[HomeForTests]:
-    """A home of the test's own, with its command line and SDK; everything in it is ended afterwards."""
+def hold(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HomeForTests]:
+    """A home of the test's own, with its command line and SDK; everything in it is ended afterwards.
+
+    Where the test is marked so, it is the file's: to start and end a host is half of what a short test costs.
+    """
+    whose = request.node.get_closest_marker("home")
+    if whose is not None and whose.args == ("file",):
+        home = request.getfixturevalue("shared")
+        yield home
+        home.clear()
+        return
     home = HomeForTests(tmp_path / "home")
     yield home
     home.close()

@@ -12,6 +12,8 @@ from tests.support import browser as chrome
 from tests.support import responsive
 from tests.support.home import HomeForTests, until
 
+pytestmark = pytest.mark.home("file")
+
 expect.set_options(timeout=chrome.PATIENCE_MS)
 
 _WATCH = """
@@ -81,6 +83,7 @@ GROWN_MB = 150  # what 100 MB may add to a process that passes them on: windows 
 
 
 @pytest.mark.parametrize("kind", sorted(ENDLESS))
+@pytest.mark.home("own")
 def test_an_escape_sequence_without_an_end_hangs_nothing(
     hold: HomeForTests, url: str, desk: Page, chromium: Browser, kind: str
 ) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import CDPSession, Page, expect
 
 from tests.support import browser as chrome
 from tests.support.home import HomeForTests, until
+
+pytestmark = pytest.mark.home("file")
 
 expect.set_options(timeout=chrome.PATIENCE_MS)
 SHELL = ["bash", "--norc", "--noprofile", "-i"]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support import browser as chrome
 from tests.support.home import HomeForTests, until
 from tests.support.operators import acting_as, enrol
 from tests.support.web import web_pid
+
+pytestmark = pytest.mark.home("file")
 
 expect.set_options(timeout=chrome.PATIENCE_MS)
 SHELL = ["bash", "--norc", "--noprofile", "-i"]
@@ -37,6 +40,7 @@ def test_what_is_typed_reaches_the_program(hold: HomeForTests, url: str, desk: P
     expect(desk.get_by_text("The controls are free")).to_be_visible()
 
 
+@pytest.mark.home("own")
 def test_a_person_takes_over_from_an_agent_and_hands_back_with_a_note(hold: HomeForTests, url: str, desk: Page) -> None:
     enrol(hold, "claude", sessions=["*"])
     with acting_as(hold, "claude") as agent:
@@ -142,6 +146,7 @@ def test_a_view_whose_network_stalled_goes_on_where_it_was(hold: HomeForTests, u
     _same_as_a_fresh_view(hold, url, desk, session, "line 22.3 after")
 
 
+@pytest.mark.home("own")
 def test_a_view_outlives_the_web_process_and_the_host(hold: HomeForTests, url: str, desk: Page) -> None:
     session = _counted(hold, url, desk)
     for kill in (lambda: os.kill(web_pid(hold) or 0, signal.SIGKILL), hold.kill_daemon):

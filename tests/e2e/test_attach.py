@@ -15,6 +15,8 @@ from tests.support.attached import AttachedTerminal
 from tests.support.home import HomeForTests, read_all, until
 from tests.support.keeperline import KeeperLine
 
+pytestmark = pytest.mark.home("file")
+
 SIZES = [(80, 24), (120, 40), (43, 17)]
 
 COLOUR_LOG = """
@@ -184,6 +186,7 @@ def test_a_killed_terminal_keeps_the_controls_for_a_while_and_its_user_gets_them
         until(lambda: eve.type(b"hers\r") == {})  # the keeper hears of a clean detach a moment after the client ended
 
 
+@pytest.mark.home("own")
 def test_an_attached_terminal_goes_on_typing_when_the_daemon_is_killed(hold: HomeForTests) -> None:
     s = hold.run("cat")
     with AttachedTerminal(hold, "attach", s.id) as terminal:
@@ -193,6 +196,21 @@ def test_an_attached_terminal_goes_on_typing_when_the_daemon_is_killed(hold: Hom
         terminal.type(b"after\r")
         terminal.until(lambda: terminal.screen.text().count("after") == 2)
     assert s.status().state == "live"
+
+
+@pytest.mark.home("own")
+def test_a_keeper_that_dies_with_something_unread_is_told_in_one_line(hold: HomeForTests) -> None:
+    """Its end resets the line, where otherwise it closes it."""
+    s = hold.run("sh", "-c", "echo ready; exec cat")
+    with AttachedTerminal(hold, "attach", s.id) as terminal:
+        terminal.shows("ready")
+        os.kill(hold.keeper_pid(s), signal.SIGSTOP)
+        terminal.type(b"never read\r")
+        terminal.settle()  # the client has passed it on
+        os.kill(hold.keeper_pid(s), signal.SIGKILL)
+        assert terminal.wait() == 0
+        assert "ended: exit status unknown" in terminal.screen.text()
+        assert b"Traceback" not in terminal.raw
 
 
 def test_a_client_that_is_killed_is_nothing(hold: HomeForTests) -> None:

@@ -13,6 +13,8 @@ from tests.support.attached import AttachedTerminal
 from tests.support.child import running
 from tests.support.home import HOLD, HomeForTests, read_all, until
 
+pytestmark = pytest.mark.home("file")
+
 
 def echoing(hold: HomeForTests, name: str = "c") -> Session:
     """A session that prints what it reads, once."""
@@ -81,6 +83,7 @@ def test_what_cannot_be_sent_is_a_usage_error_and_types_nothing(hold: HomeForTes
     assert after(s) == b""
 
 
+@pytest.mark.home("own")
 def test_a_secret_is_asked_for_without_echo_and_sent_with_its_return(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "stty -echo; printf 'Password: '; read p; echo; echo len ${#p}", name="c")
     assert s.wait(input=True, timeout=30).event != "timeout"
@@ -263,6 +266,7 @@ def test_take_and_release_move_the_controls_and_raise_the_epoch(hold: HomeForTes
     assert hold("release", "c").code == 5  # nothing is held
 
 
+@pytest.mark.home("own")
 def test_every_acting_command_takes_a_reason(hold: HomeForTests) -> None:
     hold.run("cat", name="c")
     for words in (
@@ -295,6 +299,7 @@ def test_json_errors_are_documents_on_stdout(hold: HomeForTests) -> None:
         assert answer.code in (2, 3)
 
 
+@pytest.mark.home("own")
 def test_a_missing_daemon_is_started_by_any_command(hold: HomeForTests) -> None:
     s = hold.run(sys.executable, "-c", "input()", name="c")
     assert s.wait(input=True, timeout=30).event != "timeout"

@@ -14,6 +14,8 @@ from tests.support.attached import AttachedTerminal
 from tests.support.child import running
 from tests.support.home import HOLD, HomeForTests, until
 
+pytestmark = pytest.mark.home("file")
+
 
 def ended(hold: HomeForTests, script: str, **options: object) -> Session:
     s = hold.run("sh", "-c", script, **{"name": "s", **options})
@@ -95,6 +97,7 @@ def test_following_ends_with_the_session_and_misses_nothing(hold: HomeForTests) 
         assert follower.wait(30) == 0
 
 
+@pytest.mark.home("own")
 def test_following_survives_a_rename_and_the_death_of_the_daemon(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "while read x; do echo got $x; done", name="s")
     with running([*HOLD, "logs", "-f", "s", "--grep", "got"], env=hold.env, stdout=subprocess.PIPE) as follower:

@@ -16,6 +16,8 @@ import pytest
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HomeForTests, until
 
+pytestmark = pytest.mark.home("file")
+
 SERVER = "import socket; s = socket.create_server(('127.0.0.1', 0)); print('port', s.getsockname()[1]); input()"
 
 
@@ -62,6 +64,7 @@ def test_the_page_of_a_session_is_for_people_and_hides_control_characters(hold: 
     assert "\x1b" not in page  # NO_COLOR is set
 
 
+@pytest.mark.home("own")
 def test_colours_are_for_terminals_that_want_them(hold: HomeForTests) -> None:
     hold.run("cat", name="web")
     del hold.env["NO_COLOR"]
@@ -106,6 +109,7 @@ def test_a_port_that_no_session_serves_is_an_empty_list_and_exit_1_for_people(ho
     assert hold("ports", "0").code == hold("ports", "70000").code == hold("ports", "http").code == 2
 
 
+@pytest.mark.home("own")
 def test_files_show_offsets_and_locks(hold: HomeForTests) -> None:
     path = hold.path / "data"
     assert hold.run("sh", "-c", f"exec 7>{path}; flock 7; printf hello >&7; cat", name="f").wait(input=True, timeout=30).event != "timeout"

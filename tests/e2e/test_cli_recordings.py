@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from holdfast.client.sync import Session
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HomeForTests, until
+
+pytestmark = pytest.mark.home("file")
 
 SCRIPT = r"stty -echo; echo one; sleep 0.3; printf '\033[31mtwo\033[0m\033[6n'; exit 3"
 
@@ -107,6 +111,7 @@ def test_replay_stops_at_a_key_and_pauses_at_another(hold: HomeForTests) -> None
     assert s.status().state == "live"
 
 
+@pytest.mark.home("own")
 def test_marks_say_who_acted_and_never_what_was_typed_in_secret(hold: HomeForTests) -> None:
     assert hold("operator", "add", "bot", "--kind", "agent", "--grant", "view,type,exec,request_control").code == 0
     s = hold.run("bash", "--norc", name="rec")

@@ -23,6 +23,8 @@ from tests.support.home import HOLD, HomeForTests, alive, read_all, until, until
 from tests.support.operators import acting_as, enrol
 from tests.support.web import serve, web_pid
 
+pytestmark = pytest.mark.home("file")
+
 
 @pytest.fixture
 def browser(hold: HomeForTests) -> Iterator[Browser]:
@@ -108,6 +110,7 @@ async def test_input_that_is_sent_again_is_typed_once(hold: HomeForTests, browse
     assert read_all(session) == b"once\r\nonce\r\nend\r\nend\r\nagain\r\nagain\r\n"
 
 
+@pytest.mark.home("own")
 async def test_a_view_goes_on_while_the_host_is_dead(hold: HomeForTests, browser: Browser) -> None:
     hold.run("cat", name="kitten")
     async with browser.socket("/api/sessions/kitten/attach?client=tab") as socket:
@@ -121,6 +124,7 @@ async def test_a_view_goes_on_while_the_host_is_dead(hold: HomeForTests, browser
     assert [s["name"] for s in browser.get("/api/sessions")] == ["kitten"], "and what comes next brings it back"
 
 
+@pytest.mark.home("own")
 async def test_a_view_goes_on_after_the_web_process_died(hold: HomeForTests, browser: Browser) -> None:
     session = hold.run("cat", name="kitten")
     path = "/api/sessions/kitten/attach?client=tab"
@@ -168,6 +172,7 @@ async def test_a_browser_that_shows_nothing_slows_nobody_and_is_skipped_ahead(
     assert "and-2-on" in text
 
 
+@pytest.mark.home("own")
 async def test_the_controls_move_between_people_and_agents_and_everybody_is_told(
     hold: HomeForTests, browser: Browser
 ) -> None:
@@ -264,6 +269,7 @@ async def test_a_program_on_pipes_shows_the_end_of_what_it_said(hold: HomeForTes
         await socket.sees(b"typed\n")
 
 
+@pytest.mark.home("own")
 async def test_everything_that_goes_on_is_told_live(hold: HomeForTests, browser: Browser) -> None:
     async with browser.socket("/api/live") as live:
         assert (await live.text("sessions"))["sessions"] == []
@@ -293,6 +299,7 @@ async def test_everything_that_goes_on_is_told_live(hold: HomeForTests, browser:
 # -- looking back, and work
 
 
+@pytest.mark.home("own")
 def test_a_recording_has_all_bytes_with_times_and_marks_for_who_did_what(hold: HomeForTests, browser: Browser) -> None:
     session = hold.run("bash", "--norc", name="shell")
     assert session.exec("echo good").exit_code == 0
@@ -317,6 +324,7 @@ def test_a_recording_has_all_bytes_with_times_and_marks_for_who_did_what(hold: H
     assert all(0 <= m["offset"] <= page["end"] for m in marks if m["offset"] is not None)
 
 
+@pytest.mark.home("own")
 def test_three_lines_tell_what_happened_meanwhile(hold: HomeForTests, browser: Browser) -> None:
     session = hold.run("bash", "--norc", name="shell")
     session.exec("echo meanwhile")
@@ -352,6 +360,7 @@ def _works(hold: HomeForTests) -> dict[str, str]:
     return {"project": "demo", "task": "1", "run": run.id, "session": "shell", "name": "notes/out.txt", "seq": "1"}
 
 
+@pytest.mark.home("own")
 def test_every_answer_is_what_the_document_says(hold: HomeForTests, browser: Browser) -> None:
     hold.run("bash", "--norc", name="shell").exec("echo hi")
     words = _works(hold)
@@ -370,6 +379,7 @@ def test_every_answer_is_what_the_document_says(hold: HomeForTests, browser: Bro
             msgspec.json.decode(done.content, type=route.answer)
 
 
+@pytest.mark.home("own")
 def test_a_task_is_worked_on_from_the_page(hold: HomeForTests, browser: Browser) -> None:
     words = _works(hold)
     shown = browser.get("/api/tasks/demo/1")
@@ -387,6 +397,7 @@ def test_a_task_is_worked_on_from_the_page(hold: HomeForTests, browser: Browser)
     assert browser.post("/api/tasks/demo/2/explode", status=404)["error"]["code"] == "not_found"
 
 
+@pytest.mark.home("own")
 def test_operators_are_enrolled_and_revoked_from_the_page(hold: HomeForTests, browser: Browser) -> None:
     made = browser.post(
         "/api/operators", status=201, name="helper", kind="agent", verbs=["view"], sessions=["web-*"], ttl="8h"
@@ -407,10 +418,13 @@ def test_the_document_beside_the_page_is_the_one_that_is_served(hold: HomeForTes
     assert json.loads(printed.out) == kept
 
 
+@pytest.mark.home("own")
 async def test_the_sockets_say_what_the_document_says(hold: HomeForTests, browser: Browser) -> None:
     hold.run("bash", "--norc", name="shell")
     hold.host.ask("Which one?")
     async with browser.socket("/api/sessions/shell/attach?client=a&cols=90&rows=20") as socket:
+        await socket.type(b"true\r")
+        await socket.until(lambda: any(t["kind"] == "size" for t in socket.texts))  # a shell that is gone has none
         await socket.type(b"exit\r")
         assert await socket.closed() == 1000
     async with browser.socket("/api/live?all=1") as live:
@@ -422,6 +436,7 @@ async def test_the_sockets_say_what_the_document_says(hold: HomeForTests, browse
     assert {"attached", "restore", "controls", "typed", "size", "exit", "sessions", "inbox"} <= kinds
 
 
+@pytest.mark.home("own")
 def test_the_examples_of_the_api_run(hold: HomeForTests, tmp_path: Path) -> None:
     url = serve(hold)
     blocks = re.findall(r"^```sh\n(.*?)^```", Path("docs/api.md").read_text(), re.S | re.M)
@@ -436,6 +451,7 @@ def test_the_examples_of_the_api_run(hold: HomeForTests, tmp_path: Path) -> None
     assert (tmp_path / "report.html").read_text().startswith("<!")
 
 
+@pytest.mark.home("own")
 def test_hold_web_link_says_when_nothing_is_served(hold: HomeForTests) -> None:
     done = hold("web", "link")
     assert done.code == 3

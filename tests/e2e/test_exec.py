@@ -10,6 +10,8 @@ from holdfast.client.sync import Session
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, until
 
+pytestmark = pytest.mark.home("file")
+
 MEGABYTE = 1 << 20
 
 
@@ -144,6 +146,7 @@ def test_more_output_than_asked_for_keeps_head_and_tail(bash: Session) -> None:
     assert done.omitted_bytes == done.end - (done.start or 0) - 1000
 
 
+@pytest.mark.home("own")
 def test_a_command_outlives_the_daemon_and_its_result_is_known(bash: Session, hold: HomeForTests) -> None:
     running = bash.exec("sleep 1; echo survived; (exit 6)", timeout=0.2)
     assert running.state == "running"
@@ -152,6 +155,7 @@ def test_a_command_outlives_the_daemon_and_its_result_is_known(bash: Session, ho
     assert (done.exit_code, done.output) == (6, "survived\n")
 
 
+@pytest.mark.home("own")
 def test_a_daemon_that_dies_while_a_client_waits_is_not_noticed(bash: Session, hold: HomeForTests) -> None:
     import threading
 
@@ -216,6 +220,7 @@ def test_a_line_typed_to_its_end_leaves_its_status_to_the_next_command(bash: Ses
     assert bash.exec("echo $?", timeout=60).output == "6\n"
 
 
+@pytest.mark.home("own")
 def test_commands_one_after_the_other_keep_one_file_and_leave_no_other(hold: HomeForTests, bash: Session) -> None:
     done = [bash.exec(f"echo {n}", timeout=60) for n in range(5)]
     assert [d.output for d in done] == [f"{n}\n" for n in range(5)]

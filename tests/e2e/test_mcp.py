@@ -18,8 +18,11 @@ from holdfast.mcp import schemas
 from tests.support.agents import ERAS, Refused, every_tool, on_stdio
 from tests.support.home import HomeForTests, until_async
 
+pytestmark = pytest.mark.home("file")
+
 
 @pytest.mark.parametrize("era", ERAS)
+@pytest.mark.home("own")
 async def test_every_tool_works_over_stdio(hold: HomeForTests, tmp_path: Path, era: str) -> None:
     async with on_stdio(hold, era) as tools:
         listed = {tool.name for tool in (await tools.client.list_tools()).tools}
@@ -160,6 +163,7 @@ async def test_cancelling_a_call_ends_the_wait_and_nothing_else(hold: HomeForTes
 
 
 @pytest.mark.parametrize("era", ERAS)
+@pytest.mark.home("own")
 async def test_a_question_goes_through_the_clients_own_dialog_where_it_has_one(hold: HomeForTests, era: str) -> None:
     asked: list[str] = []
 
@@ -175,6 +179,7 @@ async def test_a_question_goes_through_the_clients_own_dialog_where_it_has_one(h
 
 
 @pytest.mark.parametrize("era", ERAS)
+@pytest.mark.home("own")
 async def test_a_dialog_that_is_dismissed_is_a_no(hold: HomeForTests, era: str) -> None:
     async def dialog(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         return types.ElicitResult(action="decline")
@@ -184,6 +189,7 @@ async def test_a_dialog_that_is_dismissed_is_a_no(hold: HomeForTests, era: str) 
 
 
 @pytest.mark.parametrize("era", ERAS)
+@pytest.mark.home("own")
 async def test_without_a_dialog_a_question_is_an_inbox_item(hold: HomeForTests, era: str) -> None:
     async with on_stdio(hold, era) as tools:
         told = await tools("ask", text="Which branch?", wait_s=0)

@@ -15,6 +15,8 @@ from holdfast.client.aio import AsyncHost, AsyncSession
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HOLD, HomeForTests, read_all, until
 
+pytestmark = pytest.mark.home("file")
+
 MEGABYTE = 1 << 20
 
 

@@ -16,6 +16,8 @@ from holdfast.system.tree import read_stat
 from tests.support.home import HomeForTests, alive, read_all, until, wait_fd
 from tests.support.keeperline import KeeperLine
 
+pytestmark = pytest.mark.home("file")
+
 
 def test_a_session_runs_a_program_and_keeps_its_output_and_exit_code(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "echo one; echo two >&2; exit 3")
@@ -44,6 +46,7 @@ def test_pipes_of_a_program_that_ends_at_once_are_still_apart(hold: HomeForTests
     assert {c.stream: c.data for c in s.output()} == {"stdout": b"out\n", "stderr": b"err\n"}
 
 
+@pytest.mark.home("own")
 def test_killing_the_daemon_changes_no_pid_and_loses_no_byte(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo line $i; done; cat")
     pid = s.status().pid
@@ -55,6 +58,7 @@ def test_killing_the_daemon_changes_no_pid_and_loses_no_byte(hold: HomeForTests)
     assert lines[:100000] == [b"line %d" % n for n in range(1, 100001)]
 
 
+@pytest.mark.home("own")
 def test_a_dead_keeper_makes_its_session_lost_with_the_survivors_named(hold: HomeForTests) -> None:
     s = hold.run("sh", "-c", "trap '' HUP; sleep 1000 & wait")
     assert s.wait(quiet=0.1, timeout=20).event != "timeout"
@@ -114,6 +118,7 @@ def test_an_idle_shell_stops_at_once(hold: HomeForTests) -> None:
     assert s.status().state == "exited"
 
 
+@pytest.mark.home("own")
 def test_a_daemon_started_from_inside_a_session_outlives_it(hold: HomeForTests) -> None:
     a = hold.run("bash", name="a")
     me = hold.host.whoami()["id"]
@@ -163,6 +168,7 @@ def test_a_program_that_fails_is_restarted_by_policy_and_a_clean_exit_is_not(hol
     assert clean.status().restart_at is None
 
 
+@pytest.mark.home("own")
 def test_an_always_session_comes_back_after_the_daemon_died_with_it(hold: HomeForTests) -> None:
     s = hold.run("sleep", "1000", restart="always")
     keeper, pid = hold.keeper_pid(s), s.status().pid
@@ -189,6 +195,7 @@ def test_an_idle_shell_is_warned_about_and_reaped_and_a_listening_one_is_not(hol
     assert busy.status().state == "live"
 
 
+@pytest.mark.home("own")
 def test_a_retried_start_starts_once(hold: HomeForTests) -> None:
     request = {
         "request": "req_same",

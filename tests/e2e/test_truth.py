@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.home import HomeForTests, until
 
+pytestmark = pytest.mark.home("file")
+
 SERVER = "import http.server\ns = http.server.HTTPServer(('127.0.0.1', 0), http.server.BaseHTTPRequestHandler)\nprint('port', s.server_port, flush=True)\ns.serve_forever()"
 
 

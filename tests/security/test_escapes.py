@@ -22,6 +22,8 @@ import pytest
 from holdfast.client.sync import Session
 from tests.support.home import HomeForTests, alive, until
 
+pytestmark = pytest.mark.home("file")
+
 WAIT_S = 60
 HOLD = shlex.join([sys.executable, "-m", "holdfast.cli.main"])
 WHOAMI = f"{HOLD} operator whoami --json"
@@ -41,13 +43,18 @@ class World(NamedTuple):
     me: str
 
 
+@pytest.fixture(scope="module")
+def me(shared: HomeForTests) -> str:
+    """The person, who has let an agent in."""
+    added = shared("operator", "add", "bot", "--kind", "agent", "--grant", "view,start,type,exec", "--session", "*")
+    assert added.code == 0, added.err
+    return str(json.loads(shared("operator", "whoami", "--json").out)["name"])
+
+
 @pytest.fixture
-def world(hold: HomeForTests, tmp_path: Path) -> Iterator[World]:
+def world(hold: HomeForTests, me: str, tmp_path: Path) -> Iterator[World]:
     work = tmp_path / "work"
     work.mkdir()
-    added = hold("operator", "add", "bot", "--kind", "agent", "--grant", "view,start,type,exec", "--session", "*")
-    assert added.code == 0, added.err
-    me = json.loads(hold("operator", "whoami", "--json").out)["name"]
     other = hold.run("sh", "-c", "echo said; exec sleep 1000", name="other")
     with subprocess.Popen(["sleep", "1000"]) as bystander:
         tmux = tmp_path / "tmux.sock"

@@ -22,6 +22,8 @@ from holdfast.system import kernel
 from holdfast.wire import requests
 from tests.support.home import HomeForTests, alive, read_all, until
 
+pytestmark = pytest.mark.home("file")
+
 HOLD = shlex.join([sys.executable, "-m", "holdfast.cli.main"])
 WAIT_S = 60  # a bound on the machine's worst day, never the time it takes
 
@@ -73,6 +75,7 @@ def code_of(session: Session) -> int | None:
 # -- what it sees ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.home("own")
 def test_the_home_is_one_socket_and_the_keys_are_not_there(hold: HomeForTests, inside: Session) -> None:
     keys = hold.path / "keys"
     keys.mkdir(mode=0o700, exist_ok=True)
@@ -223,6 +226,7 @@ def test_a_claim_to_be_somebody_else_is_not_heard(hold: HomeForTests, inside: Se
     assert answer["ok"]["operator"]["operator"] == mine
 
 
+@pytest.mark.home("own")
 def test_what_was_asked_outside_is_not_seen_from_inside(hold: HomeForTests, inside: Session) -> None:
     other = hold.run("sleep", "1000", name="other")
     outside = [hold.host.ask("Who knows?"), hold.host.ask("And there?", session=other.id)]
@@ -326,6 +330,7 @@ def test_a_start_that_fails_leaves_no_door(hold: HomeForTests, start: Start) -> 
     assert list((hold.path / "sessions").glob("*/door")) == []
 
 
+@pytest.mark.home("own")
 def test_the_door_works_again_after_the_daemon_was_killed(hold: HomeForTests, inside: Session) -> None:
     assert [row["id"] for row in asks(inside, op="ls")["ok"]] == [inside.id]
     pid = inside.status().pid
@@ -334,6 +339,7 @@ def test_the_door_works_again_after_the_daemon_was_killed(hold: HomeForTests, in
     assert inside.status().pid == pid
 
 
+@pytest.mark.home("own")
 def test_without_a_daemon_a_program_inside_is_told_so_and_starts_none(hold: HomeForTests, start: Start, work: Path) -> None:
     s = start("sh", "-c", f"read go; {HOLD} ls > said 2>&1; echo $? > code")
     assert s.wait(input=True, timeout=WAIT_S).event != "timeout"
@@ -477,6 +483,7 @@ def test_pipes_work_inside(start: Start) -> None:
     assert {c.stream: c.data for c in s.output()} == {"stdout": b"typed\n", "stderr": b"err\n"}
 
 
+@pytest.mark.home("own")
 def test_a_lost_session_s_survivors_are_found_inside_too(hold: HomeForTests, start: Start) -> None:
     s = start("sh", "-c", "trap '' HUP; sleep 1000; true")
     until(lambda: "sleep" in [p.name for p in s.status().processes], timeout=WAIT_S)

@@ -74,6 +74,12 @@ class HomeForTests:
         record = json.loads((self.path / "sessions" / session.id / "keeper.lock").read_text())
         return int(record["pid"])
 
+    def clear(self) -> None:
+        """End and remove every session, so that the next test finds the home as this one did."""
+        for s in self.host.call("ls", all=True):
+            self.host.call("stop", session=s["id"], grace_s=0)
+            self.host.call("rm", session=s["id"])
+
     def close(self) -> None:
         """End every session and the daemon; complain about none that was ended before."""
         try:

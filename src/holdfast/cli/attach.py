@@ -134,7 +134,10 @@ class Attachment:
 
     def _send(self, data: bytes) -> None:
         assert self._sock is not None
-        self._sock.sendall(data)
+        try:
+            self._sock.sendall(data)
+        except ConnectionError:
+            pass  # a keeper that has just ended: what it told us before, and that it is gone, is found by reading
 
     def _resize(self) -> None:
         self._size = window_size(sys.stdout.fileno())
@@ -191,7 +194,10 @@ class Attachment:
 
     def _received(self) -> str | None:
         assert self._sock is not None
-        data = self._sock.recv(_READ_BYTES)
+        try:
+            data = self._sock.recv(_READ_BYTES)
+        except ConnectionError:  # it ended before it had read all that we sent
+            data = b""
         if not data:
             return self._lost_line()
         chunks: list[bytes] = []
@@ -253,7 +259,17 @@ class Attachment:
         """The keeper's line closed without an END: our rights are over, the session is, or the keeper died."""
         if self._closed:
             return f"[the line to {self.name} was closed: {self._closed}; it goes on]"
+        self._show_rest()
         return self._over()
+
+    def _show_rest(self) -> None:
+        """A program that ends at once may be over before its keeper heard of us: its last words are in the record."""
+        try:
+            for chunk in self._host.session(self._session).output(self._at):
+                self._at = chunk.end
+                self._write(self._filter.strip(chunk.data))
+        except HoldfastError:
+            pass  # it was removed meanwhile, or the host is gone
 
     def _over(self) -> str:
         if self.exit is None:

@@ -29,10 +29,12 @@ if __name__ == "__main__":
     from holdfast.model.errors import HoldfastError
 
     try:
-        sys.exit(main(home, ready))
+        status = main(home, ready)
     except HoldfastError as e:
         sys.stderr.write(f"hold: {e.line()}\n")
-        sys.exit(e.exit_status)
+        status = e.exit_status
     finally:
         if registration and os.path.exists(registration):  # another one serves, or this one could not
             os.unlink(registration)
+    sys.stderr.flush()
+    os._exit(status)  # all that matters is closed: to take the interpreter apart is 50 ms that `hold down` would wait

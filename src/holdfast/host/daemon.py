@@ -241,4 +241,5 @@ def main(home: Home, ready_fd: int) -> int:
         await Daemon(home).run(ready_fd)
 
     asyncio.run(run())
+    logging.shutdown()
     return 0

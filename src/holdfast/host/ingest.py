@@ -6,6 +6,7 @@ A session that has ended has no keeper to ask: its spool is read from its folder
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import Any
 
@@ -29,6 +30,7 @@ class Ingest:
         self._journal = journal
         self._locks: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving = asyncio.Event()
 
     def heard(self, session: Session, event: Json) -> None:
         kind = event.get("event")
@@ -43,10 +45,16 @@ class Ingest:
 
     async def _quietly(self, session: Session, after_s: float) -> None:
         try:
-            await asyncio.sleep(after_s)
+            await self._gather(after_s)
             await self.fetch(session)
         except HoldfastError as e:  # the keeper went, or the disk is full: nothing is lost, it is fetched again
             log.info("the record of %s is fetched later: %s", session.name, e.line())
+
+    async def _gather(self, after_s: float) -> None:
+        """Let more come together; a host that leaves takes what there is."""
+        if after_s > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._leaving.wait(), after_s)
 
     async def fetch(self, session: Session) -> None:
         """Everything that was spooled so far is in the journal when this returns."""
@@ -87,5 +95,6 @@ class Ingest:
         self._locks.pop(session.id, None)
 
     async def settled(self) -> None:
+        self._leaving.set()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_SETTLE_S)
