@@ -31,22 +31,22 @@ def synced(keeper: Keeper) -> None:
 def start_sync(keeper: Keeper) -> None:
     """fdatasync beside the loop: a slow disk must not be felt in a keystroke."""
     keeper.sync_due = 0.0
-    out, idx = keeper.log.sync_targets()
-    if out < 0:
+    files = keeper.log.sync_targets()
+    if not files:
         return
     end = keeper.sync_end = keeper.log.end
     keeper.syncing = True
 
     def sync() -> None:
         try:
-            os.fdatasync(out)
-            os.fdatasync(idx)
+            for fd in files:
+                os.fdatasync(fd)
             keeper.log.durable = max(keeper.log.durable, end)
         except OSError:
             pass  # a disk that refuses: durable stays where it was, and says so
         finally:
-            os.close(out)
-            os.close(idx)
+            for fd in files:
+                os.close(fd)
             keeper.syncing = False
             try:
                 os.write(keeper.sync_write, b"s")
