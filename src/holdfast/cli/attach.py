@@ -284,9 +284,13 @@ class Attachment:
         fd = sys.stdout.fileno()
         while data:
             try:
-                data = data[os.write(fd, data) :]
+                done = os.write(fd, data)
             except BlockingIOError:
                 select.select([], [fd], [])
+                continue
+            if done == len(data):
+                return
+            data = data[done:]
 
 
 def describe(ended: dict[str, Any] | None) -> str:

@@ -72,25 +72,51 @@ class End:
 
 
 class Hearing:
-    """Messages out of the line's bytes, whatever the borders. What this client does not know is passed over."""
+    """Messages out of the line's bytes, whatever the borders. What this client does not know is passed over.
+
+    Output is handed on as it comes, also the first half of a frame: putting frames together again would copy a flood
+    several times.
+    """
 
     def __init__(self) -> None:
-        self._decoder = frames.Decoder()
+        self._kept = b""  # the beginning of a frame
+        self._left = 0  # of an output frame
+        self._offset = self._stream = 0  # of what comes next of it
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        for kind, payload in self._decoder.feed(data):
-            if kind == frames.OUTPUT:
-                yield Output(*frames.parse_output(payload))
-            elif kind == frames.GAP:
-                yield Gap(*frames.parse_pair(payload))
-            elif kind == frames.ACK:
-                yield Typed(frames.parse_pair(payload)[0])
-            elif kind == frames.RESULT:
-                yield Answer(frames.parse_json(payload))
-            elif kind == frames.EVENT:
-                yield Event(frames.parse_json(payload))
-            elif kind == frames.END:
-                yield End()
+        if self._kept:
+            data, self._kept = self._kept + data, b""
+        at = 0
+        while at < len(data):
+            if self._left:
+                piece = data[at : at + self._left]
+                yield Output(self._offset, self._stream, piece)
+                self._offset += len(piece)
+                self._left -= len(piece)
+                at += len(piece)
+            elif (begun := frames.begun_output(data, at)) is not None:
+                self._offset, self._stream, self._left = begun
+                at += frames.OUTPUT_HEAD_BYTES
+            elif (whole := frames.whole(data, at)) is not None:
+                kind, payload, at = whole
+                message = _message(kind, payload)
+                if message is not None:
+                    yield message
+            else:
+                self._kept = data[at:]
+                return
+
+
+def _message(kind: int, payload: bytes) -> Message | None:
+    if kind == frames.GAP:
+        return Gap(*frames.parse_pair(payload))
+    if kind == frames.ACK:
+        return Typed(frames.parse_pair(payload)[0])
+    if kind == frames.RESULT:
+        return Answer(frames.parse_json(payload))
+    if kind == frames.EVENT:
+        return Event(frames.parse_json(payload))
+    return End() if kind == frames.END else None
 
 
 def read(start: int) -> bytes:

@@ -17,6 +17,7 @@ import threading
 import time
 from typing import Any
 
+from ..log.plain import plain_before
 from ..log.reader import LogReader
 from ..model import limits
 from ..model.errors import HoldfastError
@@ -32,6 +33,7 @@ _ADDRESSING = re.compile(rb"\x1b\[\d+;\d+[Hf]")
 _KEYFRAME_MAGIC = b"hf1\n"
 _CALM_S = 0.1  # a pause in the output; the emulator uses it to catch up
 _LAG_BYTES_MAX = 32 << 20  # some 200 ms of emulation
+_PASSED_BYTES_MIN = 1 << 20  # emulated in some 3 ms: less is not worth a look
 _SCROLLBACK_LINES = 2000  # lines a restored terminal can scroll back; the log has the rest
 
 
@@ -47,6 +49,8 @@ class Emulator:
         self.screen, self.offset = self._load(session)
         self.kept_at = self.offset
         self.live_from: int | None = None  # queries before this offset are history
+        self._plain = (0, 0)  # a stretch of text that need not be emulated
+        self._searched = 0  # up to where such a one was looked for
 
     def _load(self, session: Session) -> tuple[Screen, int]:
         first, end = self.reader.bounds()
@@ -68,15 +72,32 @@ class Emulator:
         with self.lock:
             began, live = self.offset, self.live_from
             if live is not None and self.offset < live < to:  # a piece of the log may hold both: history is cut off
-                self._emulate(live, budget)
+                self._catch_up(live, budget)
             if (left := budget - (self.offset - began)) > 0:
-                replies = self._emulate(to, left)
+                replies = self._catch_up(to, left)
             if self.offset - self.kept_at >= _KEYFRAME_EVERY_BYTES:
                 self.keep()
         return replies
 
+    def _catch_up(self, to: int, budget: int) -> bytes:
+        """The same within its lock; text that what follows scrolls away is passed over, as most of a flood can be."""
+        if to - max(self.offset, self._searched) > _PASSED_BYTES_MIN:
+            lines = _SCROLLBACK_LINES + self.screen.size[1]
+            self._plain, self._searched = plain_before(self.reader.folder, self.offset, to, lines), to
+        begin, cut = self._plain
+        if not self.offset < cut <= to:
+            return self._emulate(to, budget)
+        replies, before = b"", self.offset
+        if begin > self.offset:
+            replies = self._emulate(begin, budget)
+        if self.offset == begin and self.screen.forgets:
+            self.offset, self.resizes_seen = cut, 0
+            return replies + self._emulate(to, budget)  # of which there is little more
+        left = budget - (self.offset - before)
+        return replies + self._emulate(to, left) if left > 0 else replies
+
     def _emulate(self, to: int, budget: int) -> bytes:
-        """The same within its lock; all of it before the live offset, or all of it from there on."""
+        """All of it before the live offset, or all of it from there on."""
         replies, known = b"", self.resizes_seen
         for piece in self.reader.pieces(self.offset, to, resizes=True):
             live = self.live_from is not None and piece.offset >= self.live_from

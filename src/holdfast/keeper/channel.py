@@ -14,6 +14,7 @@ from ..wire import frames
 
 _OUTBOX_MAX = 1 << 20  # answers and events for a client that does not read; past it the channel is closed
 _PUMP_BYTES = 256 << 10  # log read per turn for a lagging client: others get their turn in between
+_COPIED_BYTES = 4096  # up to here one string is quicker to send than two: an echo is one byte
 _SEND_BUFFER = 1 << 20  # lets a flood reach a busy client in few wake-ups
 
 
@@ -85,7 +86,7 @@ class Channel:
         head = frames.output_head(offset, stream, len(data))
         self.at = offset + len(data)
         try:
-            sent = self.sock.sendmsg((head, data))
+            sent = self.sock.send(head + data) if len(data) < _COPIED_BYTES else self.sock.sendmsg((head, data))
         except BlockingIOError:
             self.at = offset  # nothing went out: it will be read from the log
             return

@@ -6,7 +6,6 @@ output first (the program must never wait for a client), then clients, then deat
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import signal
@@ -32,7 +31,7 @@ from .queries import look_for_query
 from .receive import receive
 from .record import Record
 from .stopping import Stopping
-from .syncing import start_sync
+from .syncing import start_sync, sync_soon, synced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,11 +50,11 @@ class Keeper:
 
     # Slots: a dictionary of so many names would count references to each of them, on pages that keepers share.
     __slots__ = (
-        "_sources", "_sync_due", "_write_blocked", "blame", "channels", "controls", "done", "ended",
+        "_sources", "_write_blocked", "blame", "channels", "controls", "done", "ended",
         "epoch_ceiling", "exit", "folder", "hello_due", "input", "input_at", "leaves", "listener", "log",
         "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "poll", "program", "query",
-        "query_at", "reader", "record", "roles_folder", "seqs", "session", "size", "stopping", "sync_read",
-        "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
+        "query_at", "reader", "record", "roles_folder", "seqs", "session", "size", "stopping", "sync_due",
+        "sync_end", "sync_read", "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
     )  # fmt: skip
 
     def __init__(self, folder: SessionFolder, manifest: Json, program: Program, listener: socket.socket) -> None:
@@ -91,8 +90,9 @@ class Keeper:
         self.query_at = 0.0
         self.next_key = 0
         self.done = self.ended = False  # ended: the last entry of the record is written
-        self._sync_due = self.until_due = self.hello_due = 0.0
+        self.sync_due = self.until_due = self.hello_due = 0.0
         self.syncing = self._write_blocked = False
+        self.sync_end = 0  # where the log ended at the last sync
         self.sync_read, self.sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.wake_read, self.wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll = select.epoll()
@@ -100,7 +100,7 @@ class Keeper:
         if program.master >= 0:
             self._sources[program.master] = TERMINAL
             if self.size != (0, 0):
-                self.log.resized(*self.size, now_us=time.time_ns() // 1000)
+                self.log.resized(*self.size, time.time_ns() // 1000)
         else:
             self._sources.update({program.stdout: STDOUT, program.stderr: STDERR})
         for fd in (*self._sources, listener.fileno(), self.sync_read, self.wake_read):
@@ -112,24 +112,29 @@ class Keeper:
         """Hear of deaths from now on; how long nothing is due."""
         signal.set_wakeup_fd(self.wake_write, warn_on_full_buffer=False)
         self._reap()  # the program may have ended before anybody listened
-        return self._timeout()
+        return self._settle()
 
     def run(self) -> None:
         """Once begun, until the session is over."""
         while not self.done:
-            self.turn(self._timeout())
+            self.turn(self._settle())
         finish(self)
 
     def turn(self, timeout: float | None) -> None:
         for fd, events in self.poll.poll(timeout):
             self._dispatch(fd, events)
-        self._timers()
 
-    def _timeout(self) -> float | None:
+    def _settle(self) -> float | None:
+        """Do what is due; how long the loop may wait then. Once a turn: of a keystroke's work this is a good part."""
         stopping = self.stopping.due if self.stopping else 0.0
-        own = (self._sync_due, stopping, self.until_due, self.hello_due, self.main.due)
-        due = [t for t in (*own, self.controls.due(), self.record.due()) if t]
-        return max(0.0, min(due) - time.monotonic()) if due else None
+        own = (self.sync_due, stopping, self.until_due, self.hello_due, self.main.due)
+        due = min(filter(None, (*own, self.controls.due(), self.record.due())), default=0.0)
+        if not due:
+            return None
+        if (left := due - time.monotonic()) > 0:
+            return left
+        self._timers()
+        return 0.0
 
     def _dispatch(self, fd: int, events: int) -> None:
         if fd in self._sources:
@@ -145,14 +150,13 @@ class Keeper:
             os.read(fd, 512)
             self._reap()
         elif fd == self.sync_read:
-            os.read(fd, 512)
+            synced(self)
         elif fd == self.program.stdin:
             self.flush_input()
 
     def _timers(self) -> None:
         now = time.monotonic()
-        if self._sync_due and now >= self._sync_due and not self.syncing:
-            self._sync_due = 0.0
+        if 0 < self.sync_due <= now:
             start_sync(self)
         if self.stopping and self.stopping.due and now >= self.stopping.due:
             self.stopping.step(self.own_tree(), now)
@@ -204,8 +208,8 @@ class Keeper:
                     break
 
     def _source_ended(self, fd: int) -> None:
-        if fd == self.program.master:  # cannot happen while our own slave descriptor is open
-            return
+        if fd == self.program.master:
+            return  # cannot happen while our own slave descriptor is open
         self.poll.unregister(fd)
         os.close(fd)
         if self._sources.pop(fd) == STDOUT:
@@ -225,8 +229,8 @@ class Keeper:
                 channel.watch = -1
                 self.guarded(channel, channel.send, frames.u64_frame(frames.GREW, self.log.end))
         self.log.describe(kind, offset, data, int(now * 1e6))  # after the clients: an echo need not wait for it
-        if not self._sync_due and not self.syncing:
-            self._sync_due = time.monotonic() + limits.SYNC_DELAY_S
+        if not self.sync_due:
+            sync_soon(self)
         if kind == TERMINAL:
             look_for_query(self, offset, data)
 
@@ -235,10 +239,8 @@ class Keeper:
     def _accept(self) -> None:
         try:
             sock, _ = self.listener.accept()
-        except OSError as e:
-            if e.errno in (errno.EMFILE, errno.ENFILE):
-                return  # the client waits in the backlog until a descriptor is free
-            return
+        except OSError:
+            return  # where no descriptor is free, the client waits in the backlog
         if len(self.channels) >= limits.CHANNELS_MAX:
             sock.close()
             return

@@ -33,7 +33,7 @@ _MESSAGE_MAX = 8 << 10  # characters about what failed: the longest path, and wi
 # What the keeper itself needs of a manifest; the rest, environment and command, is the child's alone.
 _KEEPERS_OWN = ("id", "token", "generation", "kind", "size", "offset", "retain_bytes", "cgroup", "lease_s",
                 "grace_s", "spooled")  # fmt: skip
-_OVERDUE_S = 0.5  # a start takes milliseconds; one that waits for a folder or a file which hangs has no end
+_OVERDUE_MS = 500  # a start takes milliseconds; one that waits for a folder or a file which hangs has no end
 _PATH_BYTES = 8192  # longer than any path
 _DESCRIPTORS = 65536  # a spare's are a handful; this is past all of them
 _IUTF8 = 0o40000  # erase whole characters in canonical mode; termios does not name it in 3.11
@@ -135,9 +135,12 @@ class Launch:
 
     def _heard(self) -> bytes:
         """What the child says next; nothing when its end is closed."""
-        if self.overdue is not None and not select.select((self._line,), (), (), _OVERDUE_S)[0]:
-            self.overdue()
-            self.overdue = None
+        if self.overdue is not None:
+            waiting = select.poll()  # select() would take seven pages of stack for its sets
+            waiting.register(self._line, select.POLLIN)
+            if not waiting.poll(_OVERDUE_MS):
+                self.overdue()
+                self.overdue = None
         return os.read(self._line, _TOLD_BYTES)
 
     def _told(self, data: bytes) -> Json:

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 from _signal import signal as _handle  # type: ignore[import-not-found]
+from _thread import allocate_lock
 
 from ..model.home import SessionFolder
 from ..system import kernel
@@ -33,6 +34,12 @@ _ROUNDS = 20  # CPython 3.11 specialises a function after eight calls, and an in
 _BLOCK, _BLOCKS_MAX, _POOL_BYTES = 16, 512, 16 << 10
 _BLOCKS_MIN = 48  # the smallest that holds a string of bytes nobody shares
 _BYTES_HEAD = sys.getsizeof(b"")
+# The C library's allocator has all that is larger, with 16 bytes around each. Past 1 KB it takes whatever gap is large
+# enough, so halves will do; below, it keeps a list of gaps for every size.
+_CHUNKS, _CHUNK_HEAD = (64 << 10, 32 << 10, 16 << 10, 8 << 10, 4 << 10, 2 << 10, 1 << 10), 16
+_IN_A_ROW = 4  # chunks side by side: the end of the heap, or a gap that makes no difference any more
+_TAKEN_MAX = 1 << 20  # bytes of one size: an end where an allocator is none of these
+_LOCKS = 64  # a forked interpreter makes eight new ones; the C library keeps seven gaps of a size, and finds some more
 _EPOCHS = 1 << 62  # granted without a word to the disk: nobody's input depends on them
 _SIZE = [80, 24]
 _ME = {"operator": "op_rehearsal", "kind": "human", "name": "rehearsal"}
@@ -162,16 +169,29 @@ def _remove(folder: str) -> None:
         os.rmdir(folder)
 
 
-def fill_up() -> list[bytes]:
-    """Take every small gap that the allocator has, so that what a keeper makes lies together on new pages.
+def fill_up() -> list[object]:
+    """Take every gap that the allocators have, so that what a keeper makes lies together on new pages.
 
     Otherwise each of its first objects goes into another gap on another shared page, which is then copied whole.
     """
-    kept = []
+    kept: list[object] = []
+    for size in (*_CHUNKS, *range(_CHUNKS[-1], _BLOCKS_MAX, -_BLOCK)):
+        _neighbours(size, size + _CHUNK_HEAD, _IN_A_ROW, kept)
+    kept += (allocate_lock() for _ in range(_LOCKS))
     for size in range(_BLOCKS_MIN, _BLOCKS_MAX + 1, _BLOCK):
-        in_a_row, last = 0, 0
-        while in_a_row < _POOL_BYTES // size // 2:  # that many neighbours: a pool that nobody else is in
+        _neighbours(size, size, _POOL_BYTES // size // 2, kept)  # so many: a pool that nobody else is in
+        # To its last block: the next begins a new pool, whose head and first blocks are on one page.
+        for _ in range((_POOL_BYTES - id(kept[-1]) % _POOL_BYTES) // size - 1):
             kept.append(bytes(size - _BYTES_HEAD))
-            in_a_row = in_a_row + 1 if id(kept[-1]) - last == size else 0
-            last = id(kept[-1])
     return kept
+
+
+def _neighbours(size: int, distance: int, count: int, kept: list[object]) -> None:
+    """Take blocks of this size until so many in a row came from one place: all smaller places are taken then."""
+    in_a_row, last = 0, 0
+    for _ in range(_TAKEN_MAX // size):
+        kept.append(bytes(size - _BYTES_HEAD))
+        in_a_row = in_a_row + 1 if id(kept[-1]) - last == distance else 0
+        last = id(kept[-1])
+        if in_a_row == count:
+            break

@@ -67,6 +67,8 @@ class Repeats:
 
     def due(self) -> float:
         """When the first entry that stands for many is to be written; 0 when there is none."""
+        if not self._windows:  # asked in every turn of a keeper's loop
+            return 0.0
         return min((w.until for w in self._windows.values() if w.entry is not None), default=0.0)
 
     def over(self, moment: float) -> list[Json]:

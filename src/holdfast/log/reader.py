@@ -37,6 +37,10 @@ class LogReader:
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
+    @property
+    def folder(self) -> str:
+        return self._folder
+
     def bounds(self) -> tuple[int, int]:
         starts = segments(self._folder)
         return (starts[0], end_on_disk(self._folder)) if starts else (0, 0)

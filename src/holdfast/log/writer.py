@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import zlib
+from functools import partial
 
 from ..model.limits import COALESCE_US, RECORD_BYTES_MAX
 from .layout import RECORD, RECORD_BYTES, RESIZE, segment_name, segments
+
+_LEFT_MAX = 32  # segments: all that is kept of a flood, by default. A disk that is further behind has it wait
 
 
 class OutputLog:
@@ -17,7 +20,7 @@ class OutputLog:
     """
 
     __slots__ = (
-        "_count", "_crc", "_folder", "_idx", "_kept", "_kind", "_length", "_offset", "_out", "_retain",
+        "_count", "_crc", "_folder", "_idx", "_kept", "_kind", "_left", "_length", "_offset", "_out", "_retain",
         "_segment_bytes", "_starts", "_time_us", "_unwritten", "dropped", "durable", "end", "start",
     )  # fmt: skip
 
@@ -28,6 +31,7 @@ class OutputLog:
         self._starts = segments(folder)
         self._kept = sum(self._size(start) for start in self._starts)  # bytes on disk, gaps not counted
         self._out = self._idx = -1
+        self._left: dict[int, tuple[int, int]] = {}  # segments whose files are full, and not on the disk yet
         self._count = self._length = self._crc = self._time_us = self._offset = 0
         self._kind = -1
         self._unwritten: tuple[int, int, int] | None = None  # a size that waits for the file it belongs into
@@ -40,10 +44,7 @@ class OutputLog:
             self._open_segment()
 
     def _open_segment(self) -> None:
-        for fd in (self._out, self._idx):
-            if fd >= 0:
-                os.close(fd)
-        self._out = self._idx = -1
+        self._leave()
         base = os.path.join(self._folder, segment_name(self.end))
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
@@ -71,6 +72,7 @@ class OutputLog:
     def _drop_oldest(self) -> None:
         oldest = self._starts.pop(0)
         self._kept -= self._size(oldest)
+        self._let_go(oldest, sync=False)  # an open file would keep its room on a full disk
         base = os.path.join(self._folder, segment_name(oldest))
         self.start = self._starts[0]
         for suffix in (".idx", ".out"):
@@ -156,10 +158,23 @@ class OutputLog:
         """Bytes with no room on disk: the offset moves on, and the next segment begins after the gap."""
         self.end += size
         self.dropped += size
-        for fd in (self._out, self._idx):
-            if fd >= 0:
-                os.close(fd)
+        self._leave()
+
+    def _leave(self) -> None:
+        """Nothing more comes into these files; the next sync has them on the disk before it says `durable`."""
+        if self._out >= 0:
+            self._left[self._starts[-1]] = self._out, self._idx
+        elif self._idx >= 0:  # its file could not be made
+            os.close(self._idx)
         self._out = self._idx = -1
+        while len(self._left) > _LEFT_MAX:
+            self._let_go(next(iter(self._left)), sync=True)
+
+    def _let_go(self, segment: int, *, sync: bool) -> None:
+        for fd in self._left.pop(segment, ()):
+            if sync:
+                self._try(partial(os.fdatasync, fd))
+            os.close(fd)
 
     @staticmethod
     def _try(action: object) -> bool:
@@ -169,19 +184,21 @@ class OutputLog:
             return False
         return True
 
-    def sync_targets(self) -> tuple[int, int]:
-        """Duplicates of the current files, to fdatasync elsewhere than in the keeper's loop; the caller closes them."""
-        if self._out < 0:
-            return -1, -1
-        return os.dup(self._out), os.dup(self._idx)
+    def sync_targets(self) -> list[int]:
+        """What has to be on the disk for everything up to `end` to be there, to fdatasync elsewhere than in the
+        keeper's loop; the caller closes them."""
+        files = [fd for pair in self._left.values() for fd in pair]
+        self._left.clear()
+        return files + [os.dup(fd) for fd in (self._out, self._idx) if fd >= 0]
 
     def close(self) -> None:
-        for fd in (self._out, self._idx):
-            if fd >= 0:
-                try:
-                    os.fdatasync(fd)
-                    self.durable = self.end
-                except OSError:
-                    pass
-                os.close(fd)
+        files = self.sync_targets()
+        if self._out >= 0:
+            os.close(self._out)
+            os.close(self._idx)
         self._out = self._idx = -1
+        done = [self._try(partial(os.fdatasync, fd)) for fd in files]
+        if done and all(done):
+            self.durable = self.end
+        for fd in files:
+            os.close(fd)

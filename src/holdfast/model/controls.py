@@ -87,10 +87,10 @@ class Controls:
 
     def due(self) -> float:
         """When the next hold lapses by itself; 0 when none does."""
-        if self.holder is None:
+        if self.holder is None or not any(self.holds.values()):
             return 0.0
         moments = [self.acted_at + self.lease_s if d < 0 else d for d in self.holds.values() if d]
-        return min(moments, default=0.0)
+        return min(moments)
 
     # -- transitions
 

@@ -108,7 +108,10 @@ class QueryFilter:
         self._seen += len(data)
         if self._held:
             data, self._held = self._held + data, b""
-        pattern = _ANY_SUSPECT if b"\xc2" in data and _UTF8_SUSPECT.search(data) else _SUSPECT
+        wide = b"\xc2" in data
+        if not (wide or self._inside or self._open or b"\x1b" in data):  # nothing begins or goes on: most of a flood
+            return data
+        pattern = _ANY_SUSPECT if wide and _UTF8_SUSPECT.search(data) else _SUSPECT
         position = self._go_on(data, 0) if self._inside else 0
         suspect = pattern.search(data, position)
         if suspect is None and position == 0 and not self._out:

@@ -203,6 +203,12 @@ class Screen:
         """Whether no escape sequence and no character is half read."""
         return self._terminal.get_flag(ghostty.DATA_VT_GROUND)
 
+    @property
+    def forgets(self) -> bool:
+        """Whether enough plain lines leave nothing of what is there now: no sequence is open, and no margin is set."""
+        cols, rows = self.size
+        return self.at_ground and self._state().region == (0, rows - 1, 0, cols - 1)
+
     def text(self) -> str:
         """The visible rows, one line each, without trailing spaces."""
         return "\n".join(row.text() for row in self._visible(self._state()))

@@ -48,6 +48,7 @@ _U64 = struct.Struct(">Q")
 _U64U64 = struct.Struct(">QQ")
 _U16U16 = struct.Struct(">HH")
 _OUTPUT = struct.Struct(">IBQB")  # head, offset and stream in one, for the hot path
+OUTPUT_HEAD_BYTES = _OUTPUT.size
 
 
 class ProtocolError(Exception):
@@ -133,6 +134,27 @@ def _unpack(layout: struct.Struct, payload: bytes) -> tuple[int, ...]:
         return layout.unpack(payload)
     except struct.error:
         raise ProtocolError("a frame of the wrong size") from None
+
+
+def begun_output(data: bytes, at: int) -> tuple[int, int, int] | None:
+    """The offset, the stream and the size of the OUTPUT frame whose head is there; None if it is none, or cut."""
+    if len(data) - at < OUTPUT_HEAD_BYTES or data[at + 4] != OUTPUT:
+        return None
+    length, _, offset, stream = _OUTPUT.unpack_from(data, at)
+    if not OUTPUT_HEAD_BYTES - 4 <= length <= FRAME_BYTES_MAX:
+        raise ProtocolError(f"an output frame of {length} bytes")
+    return offset, stream, length - (OUTPUT_HEAD_BYTES - 4)
+
+
+def whole(data: bytes, at: int) -> tuple[int, bytes, int] | None:
+    """The frame that begins there, as (type, payload, where the next begins); None while it is not complete."""
+    if len(data) - at < _HEAD.size:
+        return None
+    length, kind = _HEAD.unpack_from(data, at)
+    if not 1 <= length <= FRAME_BYTES_MAX:
+        raise ProtocolError(f"a frame of {length} bytes")
+    end = at + 4 + length
+    return (kind, data[at + 5 : end], end) if end <= len(data) else None
 
 
 class Decoder:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.client import talk
+from holdfast.model.limits import FRAME_BYTES_MAX
 from holdfast.wire import frames
 
 SENT = b"".join([
@@ -27,8 +30,26 @@ def test_messages_are_the_same_however_the_bytes_are_cut() -> None:
         ("Output", b"abc", 7, 2), ("Gap", 20, 10), ("Typed", 5), ("Answer", {"id": 1, "ok": {}}),
         ("Event", {"event": "exit"}), ("End",),
     ]  # fmt: skip
+    for size in range(1, len(SENT)):
+        hearing = talk.Hearing()
+        pieces = [m for at in range(0, len(SENT), size) for m in hearing.feed(SENT[at : at + size])]
+        output = [m for m in pieces if isinstance(m, talk.Output)]
+        assert [m.offset for m in output] == [7, *(m.end for m in output[:-1])]
+        assert b"".join(m.data for m in output) == b"abc"
+        assert {m.stream for m in output} == {2}
+        assert [told(m) for m in pieces if not isinstance(m, talk.Output)] == whole[1:]
+
+
+def test_output_is_handed_on_before_its_frame_is_complete() -> None:
     hearing = talk.Hearing()
-    assert [told(m) for byte in SENT for m in hearing.feed(bytes([byte]))] == whole
+    assert [told(m) for m in hearing.feed(frames.output_head(7, 0, 1000) + b"abc")] == [("Output", b"abc", 7, 0)]
+    assert [told(m) for m in hearing.feed(b"def")] == [("Output", b"def", 10, 0)]
+
+
+@pytest.mark.parametrize("length", [0, 9, FRAME_BYTES_MAX + 1])
+def test_an_output_frame_that_cannot_be_is_refused(length: int) -> None:
+    with pytest.raises(frames.ProtocolError):
+        list(talk.Hearing().feed(length.to_bytes(4, "big") + bytes([frames.OUTPUT]) + bytes(20)))
 
 
 def test_output_says_where_the_next_byte_stands() -> None:
