@@ -20,7 +20,7 @@ ROUNDS = 200
 COUNTER = """
 import select, sys
 n = 0
-while not select.select([sys.stdin], [], [], 0.1)[0]:
+while not select.select([sys.stdin], [], [], 0.2)[0]:
     n += 1
     print("line", n, flush=True)
 print("last", n, flush=True)

@@ -167,6 +167,7 @@ def test_other_tools_are_described_by_what_they_are_about(
     {"tool_name": "Bash", "tool_input": {"command": "x" * 5000}}, {"tool_name": "Bash"}, {"tool_input": {}},
     {"tool_name": 7, "tool_input": {"command": "x"}}, {"tool_name": "AskUserQuestion", "tool_input": {}},
 ])  # fmt: skip
+@pytest.mark.home("file")
 def test_what_cannot_be_shown_whole_is_left_to_claude_code(hold: HomeForTests, hooks: Any, fields: Json) -> None:
     code, said, _ = hooks(event("PermissionRequest", **fields), "--wait", "30").end()
     assert (code, said) == (0, None)
@@ -200,6 +201,7 @@ def test_a_question_that_nobody_wants_to_answer_is_denied_and_a_silent_one_is_no
     assert hooks(event("PreToolUse", **given), "--wait", "0.2").end()[:2] == (0, None)
 
 
+@pytest.mark.home("file")
 def test_other_tools_before_their_use_are_not_ours(hold: HomeForTests, hooks: Any) -> None:
     assert hooks(event("PreToolUse", **BASH)).end()[:2] == (0, None)
     assert hold.host.call("inbox", all=True)["items"] == []
@@ -228,6 +230,7 @@ def test_whoever_goes_on_at_the_terminal_is_no_longer_waited_for(hold: HomeForTe
     assert list((hold.path / "hooks").iterdir()) == []
 
 
+@pytest.mark.home("file")
 def test_news_waits_for_nobody(hold: HomeForTests, hooks: Any) -> None:
     hooks(event("Notification", message="logged in", notification_type="auth_success")).end()
     assert hold.host.call("inbox")["items"] == []
@@ -271,6 +274,7 @@ def test_a_conversation_begins_with_the_brief(hold: HomeForTests, hooks: Any, tm
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"hook_event_name": 7}', b"\xff\xfe", b"[" * 100_000])
+@pytest.mark.home("file")
 def test_nonsense_on_stdin_is_one_line_and_blocks_nothing(hold: HomeForTests, hooks: Any, data: bytes) -> None:
     code, said, err = hooks(data).end()
     assert (code, said, len(err.splitlines())) == (1, None, 1)
@@ -278,6 +282,7 @@ def test_nonsense_on_stdin_is_one_line_and_blocks_nothing(hold: HomeForTests, ho
 
 
 @pytest.mark.parametrize("words", [["--nonsense"], ["--wait", "soon"], ["extra"]])
+@pytest.mark.home("file")
 def test_no_mistake_on_the_command_line_ends_with_the_status_that_blocks(hold: HomeForTests, words: list[str]) -> None:
     assert hold("hook", "claude", *words, stdin=event("Stop")).code == 1
     assert hold("hook", "gemini", stdin=event("Stop")).code == 1
@@ -294,6 +299,7 @@ def test_without_a_host_and_with_a_broken_one_claude_code_goes_on(hold: HomeForT
     assert (code, said, len(err.splitlines())) == (0, None, 1), err
 
 
+@pytest.mark.home("file")
 def test_an_event_it_does_not_know_is_none_of_its_business(hold: HomeForTests, hooks: Any) -> None:
     assert hooks(event("SubagentStop")).end()[:2] == (0, None)
     assert hooks(event("WorktreeRemove", worktree_path="/x")).end()[:2] == (0, None)

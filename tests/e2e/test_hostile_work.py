@@ -24,6 +24,15 @@ def project(hold: HomeForTests, tmp_path: Path) -> Iterator[Project]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def standing(shared: HomeForTests, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """One with a task, for tests that change nothing."""
+    made = Project(shared, tmp_path_factory.mktemp("standing"))
+    made.add("1")
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize(
     ("kind", "spec", "seen"),
     [
@@ -36,13 +45,12 @@ def project(hold: HomeForTests, tmp_path: Path) -> Iterator[Project]:
     ],
 )  # fmt: skip
 def test_a_claim_that_could_not_be_looked_at_later_is_refused(
-    project: Project, kind: str, spec: dict[str, Any], seen: dict[str, Any]
+    standing: Project, kind: str, spec: dict[str, Any], seen: dict[str, Any]
 ) -> None:
-    project.add("1")
     with pytest.raises(HoldfastError) as refused:
-        project.hold.host.work.call("claim_add", kind=kind, spec=spec, seen=seen, task="demo/1")
+        standing.hold.host.work.call("claim_add", kind=kind, spec=spec, seen=seen, task="demo/1")
     assert refused.value.code == "invalid"
-    assert project.hold.host.work.resume("demo/1")["sections"].get("drifted") is None
+    assert standing.hold.host.work.resume("demo/1")["sections"].get("drifted") is None
 
 
 def test_evidence_that_is_none_is_refused_and_the_brief_goes_on(project: Project) -> None:

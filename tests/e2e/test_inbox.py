@@ -115,6 +115,7 @@ def test_a_prompt_that_somebody_typed_into_is_another_prompt(hold: HomeForTests)
 
 
 @pytest.mark.parametrize("answer", [b"one\ntwo", b"one\rtwo", b"\x03", b"\x1b[A", b"x" * 5000])
+@pytest.mark.home("file")
 def test_an_answer_is_one_line_of_text(hold: HomeForTests, answer: bytes) -> None:
     s = hold.run("python3", "-c", ASK_NAME, name="ask")
     item = item_of(hold, s, "input")
@@ -423,6 +424,7 @@ def test_a_broken_configuration_is_logged_and_stops_nothing(hold: HomeForTests) 
         ("ask", {"text": "x", "options": {"a": 1}}),
     ],
 )
+@pytest.mark.home("file")
 def test_a_malformed_request_is_an_answer_not_an_accident(hold: HomeForTests, op: str, request_: dict[str, Any]) -> None:
     item = hold.host.ask("Which?")
     with pytest.raises(HoldfastError) as e:

@@ -54,7 +54,7 @@ class AttachedTerminal:
             got, timeout = True, 0.0
         return got
 
-    def until(self, condition: Callable[[], Any], timeout: float = 20) -> Any:
+    def until(self, condition: Callable[[], Any], timeout: float = 60) -> Any:
         """Pump until the condition holds."""
         deadline = time.monotonic() + timeout
         while not (value := condition()):
@@ -62,7 +62,7 @@ class AttachedTerminal:
             self.pump(0.05)
         return value
 
-    def shows(self, text: str, timeout: float = 20) -> None:
+    def shows(self, text: str, timeout: float = 60) -> None:
         self.until(lambda: text in self.screen.text(), timeout)
 
     def settle(self, quiet: float = 0.3) -> None:
@@ -70,7 +70,7 @@ class AttachedTerminal:
         while self.pump(quiet):
             pass
 
-    def wait(self, timeout: float = 20) -> int:
+    def wait(self, timeout: float = 60) -> int:
         """The client's exit code, once it has ended."""
         deadline = time.monotonic() + timeout
         while self.status is None:

@@ -12,4 +12,6 @@ if __name__ == "__main__":
     from holdfast.model.home import Home
 
     url = sys.argv[5] if len(sys.argv) > 5 else ""
-    sys.exit(main(Home(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), url or None))
+    status = main(Home(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), url or None)
+    sys.stderr.flush()
+    os._exit(status)  # the daemon waits for our end, and nothing here is worth taking apart piece by piece
