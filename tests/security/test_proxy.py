@@ -33,7 +33,9 @@ class Proxied:
         assert done.code == 0, done.err
         self.link = str(done.json["host"]["web"]["link"])
 
-    def ask(self, method: str, path: str, body: Json | None = None, **headers: str) -> tuple[int, http.client.HTTPMessage]:
+    def ask(
+        self, method: str, path: str, body: Json | None = None, /, **headers: str
+    ) -> tuple[int, http.client.HTTPMessage]:
         sent = {"Host": urlsplit(self.url).netloc, "Origin": self.url, "Cookie": self.cookie, **headers}
         line = socket.create_connection(("127.0.0.1", self.nginx.port), timeout=PATIENCE_S)
         connection = http.client.HTTPConnection(NAME, timeout=PATIENCE_S)
