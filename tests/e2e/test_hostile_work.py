@@ -166,5 +166,5 @@ async def test_a_verification_of_a_runner_that_was_fenced_while_it_began_leaves_
     about = project.show()
     async with AsyncHost(str(project.hold.path)) as host:
         with pytest.raises(Fenced):
-            await runner_verify(host, about, n=1, run=made["run"], epoch=made["epoch"] + 1)
+            await runner_verify(host, about, n=1, run=made["run"], epoch=made["epoch"] + 1, tell=lambda event, **facts: None)
     assert project.hold.host.call("ls", all=False) == []

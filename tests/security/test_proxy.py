@@ -33,7 +33,9 @@ class Proxied:
         assert done.code == 0, done.err
         self.link = str(done.json["host"]["web"]["link"])
 
-    def ask(self, method: str, path: str, body: Json | None = None, **headers: str) -> tuple[int, http.client.HTTPMessage]:
+    def ask(
+        self, method: str, path: str, body: Json | None = None, /, **headers: str
+    ) -> tuple[int, http.client.HTTPMessage]:
         sent = {"Host": urlsplit(self.url).netloc, "Origin": self.url, "Cookie": self.cookie, **headers}
         line = socket.create_connection(("127.0.0.1", self.nginx.port), timeout=PATIENCE_S)
         connection = http.client.HTTPConnection(NAME, timeout=PATIENCE_S)
@@ -120,5 +122,5 @@ def test_what_a_proxy_is_called_by_is_what_counts_not_what_it_says_it_forwards(p
     assert proxied.ask("GET", "/api/me", Host="evil.test")[0] == 421
     forged = {"X-Forwarded-Host": "evil.test", "X-Forwarded-For": "10.0.0.1", "X-Forwarded-Proto": "http"}
     assert proxied.ask("GET", "/api/me", **forged)[0] == 200
-    named = urlsplit(proxied.url).netloc
-    assert request(proxied.direct, "/healthz", method="GET", Host="evil.test", **{"X-Forwarded-Host": named})[0] == 421
+    forwarded: Any = {"X-Forwarded-Host": urlsplit(proxied.url).netloc}
+    assert request(proxied.direct, "/healthz", method="GET", Host="evil.test", **forwarded)[0] == 421

@@ -144,6 +144,30 @@ def manifest(
     }  # fmt: skip
 
 
+# Variables that tell where a starter sat, or that a session has of its own: two starts may differ in them.
+_SEAT = frozenset({
+    "HOLDFAST_SESSION", "HOLDFAST_HOME", "HOLDFAST_OPERATOR", "_", "SHLVL", "PWD", "OLDPWD", "TERM", "COLUMNS", "LINES",
+    "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "SSH_AUTH_SOCK", "TMUX", "TMUX_PANE", "WINDOWID", "INVOCATION_ID",
+    "JOURNAL_STREAM",
+})  # fmt: skip
+
+
+def alike(manifest: Json, request: Json, authors: Iterable[str]) -> bool:
+    """Whether a session on pipes was started just as this request asks: the same words, folder and surroundings, and
+    bound by these authors at least."""
+
+    def given(env: dict[str, str]) -> dict[str, str]:
+        return {name: value for name, value in env.items() if name not in _SEAT}
+
+    known = ("kind", "generation", "command", "cwd", "umask", "rlimits", "isolation")
+    asked = ("pipes", 1, request.get("command"), request.get("cwd"), request.get("umask"), request.get("rlimits"), None)
+    return (
+        tuple(manifest.get(key) for key in known) == asked
+        and given(manifest["env"]) == given(check_env(request.get("env", {})))
+        and set(authors) <= set(manifest.get("bound_by") or ())
+    )
+
+
 def check_limits(asked: object) -> dict[str, int]:
     """Processes, memory and log that a start asks for, in bytes and counts; 0 for each that it leaves open."""
     given = {} if asked is None else asked

@@ -25,7 +25,7 @@ COURSE: dict[tuple[str, str], str] = {
     ("prepare", "missing"): "reject",  # no such program: the next attempt has the next backend
     ("start", "started"): "wait",
     ("start", "refused"): "reject",
-    ("start", "elsewhere"): "block",  # begun on another machine, whose host alone knows how it stands
+    ("start", "elsewhere"): "block",  # begun where we cannot look: by another host, or out of our sight
     ("wait", "exited"): "clear",  # what the program left running
     ("wait", "time_up"): "stop",
     ("stop", "stopped"): "compare",

@@ -8,6 +8,7 @@ is found running or ended, never started a second time. The course itself is a t
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,9 +25,9 @@ from . import templates
 from .brief import brief, worth_telling
 from .evidence import BEFORE, BRIEF, keep_changes, late_changes
 from .folder import Folder
-from .session import Held, end_all, find, patiently, seconds
+from .session import Held, end_all, find, patiently, seconds, unseen
 from .telling import Telling
-from .verifying import verify
+from .verifying import settle_outdated, verify, words
 
 Json = dict[str, Any]
 _KEPT_CHARS = 4096  # of it, kept with the step
@@ -63,6 +64,7 @@ class Attempt:
         self.session: Held | None = None
         self.timed_out = False
         self.verified: int | None = None  # the contract's version that was
+        self.cleared_at: float | None = None
 
     async def live(self) -> None:
         action, event = "begin", "taken"
@@ -134,6 +136,10 @@ class Attempt:
         if self.plan["host"] != await self._here() and await self._begun("attempt:start"):
             self.doubt = f"its session was started on another host, {self.plan['host']}: only that knows how it stands"
             return "elsewhere"
+        if self.run.resumed:
+            self.doubt = await unseen(self.host, attempts.request_of(self.run.id), self.task, self._session_name())
+            if self.doubt:
+                return "elsewhere"
         made = await self.run.step("attempt:start", self._spawn, effect="idempotent")
         if made.get("refused"):
             self.refused = made["refused"]
@@ -158,7 +164,7 @@ class Attempt:
             "HOLDFAST_ATTEMPT": str(self.made["n"]), "HOLDFAST_PROJECT": self.made["project"],
             "HOLDFAST_PROJECT_ROOT": self.made["root"],
         }  # fmt: skip
-        name = attempts.session_name(self.made["project"], self.made["task_id"], self.made["n"])
+        name = self._session_name()
         for called in (name, f"{name[:40]}.{self.run.id[-8:]}"):
             request = start_request(
                 templates.command(plan["argv"], values["brief"], plan["terminal"]), name=called, cwd=self.made["root"],
@@ -231,31 +237,29 @@ class Attempt:
         }  # fmt: skip
 
     async def _compare(self) -> str:
-        counts = await self.run.step("attempt:compare", self._changes, effect="idempotent")
+        counts = dict(await self.run.step("attempt:compare", self._changes, effect="idempotent"))
+        self.cleared_at = counts.pop("at", None)
         self.facts = self.facts._replace(changed=sum(counts.values()))
         self._tell("changes", **counts)
         return "compared"
 
     async def _changes(self) -> Json:
-        return await keep_changes(self.host, self.run.id, self.made["contract"]["artifacts"], self.run.epoch)
+        """What is verified `at` that time or later is what the backend left: nothing of it runs any more."""
+        artifacts = self.made["contract"]["artifacts"]
+        return {"at": time.time(), **await keep_changes(self.host, self.run.id, artifacts, self.run.epoch)}
 
     async def _verify(self) -> str:
         """By the contract in force now, which may have been changed since the attempt began."""
         self._leave_if_asked()
         asked = await self.work.call("task_show", task=self.task)
         key = f"attempt:verify:{asked['contract_version']}"
-        for step in await self.work.call("step_ls", run=self.run.id, state="in_doubt"):
-            if step["key"].startswith("attempt:verify:") and step["key"] != key:
-                await self.work.call(
-                    "step_settle", run=self.run.id, key=step["key"], outcome="not_done", epoch=self.run.epoch,
-                    evidence="its runner died, and the contract was changed since",
-                )  # fmt: skip
-        self._tell("verifying", commands=", ".join(_words(c["command"]) for c in asked["checks"]) or "nothing")
+        await settle_outdated(self.work, self.run.id, self.run.epoch, key)
+        self._tell("verifying", commands=words(asked["checks"]))
 
         async def commands() -> list[Json]:
             return await verify(
                 self.host, asked, n=self.made["n"], run=self.run.id, epoch=self.run.epoch,
-                acts_as=self.context.acts_as,
+                acts_as=self.context.acts_as, since=self.cleared_at, tell=self._tell,
             )  # fmt: skip
 
         self.results = await self.run.step(key, commands, effect="idempotent")
@@ -376,6 +380,9 @@ class Attempt:
         if self.context.leaving.is_set():
             raise Leaving
 
+    def _session_name(self) -> str:
+        return attempts.session_name(self.made["project"], self.made["task_id"], self.made["n"])
+
     def _values(self) -> dict[str, str]:
         return {
             "contract": self.folder.contract, "brief": self.folder.brief, "task": self.task, "run": self.run.id,
@@ -391,7 +398,3 @@ class Attempt:
 
     def _tell(self, event: str, **facts: Any) -> None:
         self.context.tell(event, task=self.task, run=self.run.id, attempt=self.made["n"], **facts)
-
-
-def _words(command: object) -> str:
-    return command if isinstance(command, str) else " ".join(command)  # type: ignore[arg-type]

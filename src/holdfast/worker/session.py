@@ -86,11 +86,23 @@ class Held:
         return plain_text(await patiently(read))
 
 
-async def started(host: AsyncHost, request: str) -> list[Json]:
+async def started(host: AsyncHost, request: str, like: Json | None = None) -> list[Json]:
     """The sessions that this request started, or one derived from it: by what asked for them, never by a name, which
-    may be somebody else's by now."""
-    found: list[Json] = await patiently(partial(host.call, "started", started=request))
-    return found
+    may be somebody else's by now. `same` says whether one was started just like another request asks."""
+    found: list[Json] = await patiently(partial(host.call, "started", started=request, like=like))
+    return [one for one in found if not one["hidden"]]
+
+
+async def unseen(host: AsyncHost, request: str, task: str, name: str) -> str | None:
+    """What to do where this operator may not see the session that a request of a task started; None where it may, or
+    where there is none."""
+    if not any(one["hidden"] for one in await patiently(partial(host.call, "started", started=request))):
+        return None
+    me = (await patiently(host.whoami))["name"]
+    return (
+        f"its session was started by another operator, and {me} may not see it: a runner of theirs goes on with it, or"
+        f" hold operator grant {me} --grant view,stop --session {name}; then hold task unblock {task}"
+    )
 
 
 async def find(host: AsyncHost, request: str) -> Held | None:

@@ -18,6 +18,8 @@ _WORDS = {
     "ended_leftovers": "{task}: ended {left} processes that {backend} left running",
     "changes": "{task}: {created} created, {changed} changed, {deleted} deleted",
     "verifying": "{task}: verifying: {commands}",
+    "not_ours": "{task}: {session}, begun by {by}, is no verification of ours: it was started otherwise, or too early"
+    " to see what the attempt left; it is verified again",
     "verified": "{task}: verification {result}",
     "done": "{task}: done",
     "failed": "{task}: failed: {failure_type}: {failure_detail} ({convergence}); it is tried again",

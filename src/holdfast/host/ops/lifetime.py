@@ -13,7 +13,8 @@ from ...model import limits
 from ...model.errors import HoldfastError, invalid
 from ...model.grants import Scope
 from ...model.names import refused
-from .. import coming, handed, kernels, views
+from ...model.times import rfc3339
+from .. import coming, handed, kernels, recipe, views
 from ..identity import scope_of
 from ..recovery import words
 from ..session import Session
@@ -31,7 +32,7 @@ _STOP_EXTRA_S = 15.0  # past the grace time, for KILL to empty a large tree
 
 
 class Lifetime(Approving):
-    """run, down, stop, restart, rm, rename and prune."""
+    """run, started, down, stop, restart, rm, rename and prune."""
 
     async def op_run(self, request: Json, caller: Caller) -> Json:
         request = await kernels.resolved(request)
@@ -84,6 +85,32 @@ class Lifetime(Approving):
             raise invalid(f"authors are a list of at most {most} operators", "leave them out")
         known = [o for o in self.operators.by_id.values() if o.kind != "human" and (o.name in named or o.id in named)]
         return [o.id for o in known]
+
+    async def op_started(self, request: Json, caller: Caller) -> list[Json]:
+        """The sessions that a request started, or one derived from it (`REQUEST-…`): by what asked for them, which
+        never changes hands as a name does. With `like`, a start, whether each was started just so (`same`). One that
+        may not be seen is `hidden`, if its request is named exactly: whoever knows that knows there is one."""
+        wanted, like = str(request.get("started") or ""), request.get("like")
+        authors = self._authors(like.get("written_by")) if isinstance(like, dict) else []
+        rows: list[Json] = []
+        for s in list(self.registry.sessions.values()) if wanted else ():
+            asked = str(s.manifest.get("request"))
+            if not f"{asked}-".startswith(f"{wanted}-"):
+                continue
+            if not caller.may("view", s):
+                rows += [{"request": asked, "hidden": True}] if asked == wanted else []
+                continue
+            by = s.manifest["started_by"]
+            rows.append({
+                "id": s.id, "name": s.name, "live": s.live, "request": asked, "hidden": False,
+                "started_by": self.operators.by_id[by].actor if by in self.operators.by_id
+                else {"operator": by, "name": by, "kind": None},
+                "command": s.manifest["command"], "cwd": s.manifest["cwd"],
+                "created_at": rfc3339(s.manifest["created_at"]),
+                # What it was given to run in may be secret: nobody learns of it here who could not start it again.
+                "same": isinstance(like, dict) and caller.may("start", s) and recipe.alike(s.manifest, like, authors),
+            })  # fmt: skip
+        return rows
 
     async def op_down(self, request: Json, caller: Caller) -> Json:
         if request.get("all"):

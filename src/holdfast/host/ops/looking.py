@@ -54,24 +54,6 @@ class Looking(Base):
 
         return list(await asyncio.gather(*(one(s) for s in chosen)))
 
-    async def op_started(self, request: Json, caller: Caller) -> list[Json]:
-        """The sessions that a request started, or one derived from it (`REQUEST-…`): by what asked for them, which
-        never changes hands as a name does."""
-        wanted = str(request.get("started") or "")
-        found = [
-            s for s in self.registry.sessions.values()
-            if wanted and f"{s.manifest.get('request')}-".startswith(f"{wanted}-") and caller.may("view", s)
-        ]
-        return [
-            {
-                "id": s.id, "name": s.name, "live": s.live, "request": s.manifest["request"],
-                "started_by": self.operators.by_id[by].actor if (by := s.manifest["started_by"]) in self.operators.by_id
-                else {"operator": by, "name": by, "kind": None},
-                "command": s.manifest["command"], "cwd": s.manifest["cwd"],
-            }
-            for s in found
-        ]  # fmt: skip
-
     async def op_status(self, request: Json, caller: Caller) -> Json:
         if request.get("session"):
             session = await self._find(request, caller)
