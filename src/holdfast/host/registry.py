@@ -90,7 +90,7 @@ class Registry:
     async def _adopt(self, name: str) -> None:
         folder = self.home.session(name)
         manifest = read_json(folder.manifest)
-        if manifest is None:
+        if manifest is None or not recipe.is_manifest(manifest, name):
             log.warning("%s has no readable manifest: left alone", folder.path)
             return
         session = Session(folder, manifest, self.changes.note)

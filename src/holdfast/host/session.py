@@ -52,6 +52,7 @@ class Session:
         self.prompt: Json | None = None  # the shell's, as the last exec saw it
         self.typed_by_exec = 0  # the keeper's count of inputs after the last of ours
         self.leaves: list[str] = []  # cgroups that this host made for its program
+        self._last_word: Json = {}  # of a keeper that ended in our hearing
         self._front = (0, 0, 0)  # foreground group, the offset before it came, the offset last looked at
 
     def in_front(self, group: int, end: int) -> int:
@@ -127,6 +128,14 @@ class Session:
         return self.link is not None or self.unresponsive or self.starting
 
     @property
+    def line(self) -> KeeperLink:
+        """The line to its keeper, for whoever saw one a moment ago: a session can end between any two steps of theirs."""
+        if self.link is None:
+            how = "does not answer" if self.unresponsive else "has ended"
+            raise HoldfastError("conflict", f"{self.name} {how}", f"hold status {self.name}")
+        return self.link
+
+    @property
     def silent(self) -> bool:
         """Whether it lives and its keeper does not answer: what is on disk is known of it, and not that this is all."""
         return self.unresponsive if self.link is None else self.link.silent
@@ -150,7 +159,12 @@ class Session:
     def ending(self) -> Json:
         """This generation's record of its end, as far as there is one."""
         record = read_json(self.folder.exit) or {}
-        return record if record.get("generation") == self.manifest["generation"] else {}
+        if record.get("generation") != self.manifest["generation"] or not record.get("ended"):
+            # On a full disk it is with the lock; where not even that could be written, the keeper's last word is left.
+            kept = (read_json(self.folder.keeper_lock) or {}).get("ending") or {}
+            found = [r for r in (self._last_word, kept, record) if r.get("generation") == self.manifest["generation"]]
+            record = next((r for r in found if r.get("ended")), found[-1] if found else {})
+        return record
 
     def over(self) -> bool:
         """Whether its keeper is gone, or has written its last record: what it still does is only for slow readers."""
@@ -160,6 +174,8 @@ class Session:
         kind = event.get("event")
         if kind in ("exit", "ended"):
             self.exit = event["exit"]
+            if kind == "ended":
+                self._last_word = {"exit": self.exit, "ended": True, "generation": self.manifest["generation"]}
         elif kind == "controls":
             self.controls = event["controls"]
         elif kind == "channels":

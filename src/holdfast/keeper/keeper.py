@@ -32,7 +32,7 @@ from .queries import look_for_query
 from .receive import receive
 from .record import Record
 from .stopping import Stopping
-from .syncing import start_sync
+from .syncing import Syncing, start_sync
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _SHORT_READ = 1024  # so little means that the source is drained: asking again would only cost an echo its time
 _CATCH_UP = 4  # turns: more than a terminal buffers, and an end where a program floods
+_ACCEPT_AGAIN_S = 0.5  # between two tries to let somebody in while there is no descriptor for it
 _CHUNK_MAX = 512 << 10  # joined reads per wake: half a frame
 
 
@@ -51,7 +52,7 @@ class Keeper:
 
     # Slots: a dictionary of so many names would count references to each of them, on pages that keepers share.
     __slots__ = (
-        "_sources", "_sync_due", "_write_blocked", "blame", "channels", "controls", "done", "ended",
+        "_accept_due", "_sources", "_sync_due", "_write_blocked", "blame", "channels", "controls", "done", "ended",
         "epoch_ceiling", "exit", "folder", "hello_due", "input", "input_at", "leaves", "listener", "log",
         "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "poll", "program", "query",
         "query_at", "reader", "record", "roles_folder", "seqs", "session", "size", "stopping", "sync_read",
@@ -91,8 +92,8 @@ class Keeper:
         self.query_at = 0.0
         self.next_key = 0
         self.done = self.ended = False  # ended: the last entry of the record is written
-        self._sync_due = self.until_due = self.hello_due = 0.0
-        self.syncing = self._write_blocked = False
+        self._sync_due = self._accept_due = self.until_due = self.hello_due = 0.0
+        self.syncing, self._write_blocked = Syncing(), False
         self.sync_read, self.sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.wake_read, self.wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll = select.epoll()
@@ -127,7 +128,7 @@ class Keeper:
 
     def _timeout(self) -> float | None:
         stopping = self.stopping.due if self.stopping else 0.0
-        own = (self._sync_due, stopping, self.until_due, self.hello_due, self.main.due)
+        own = (self._sync_due, self._accept_due, stopping, self.until_due, self.hello_due, self.main.due)
         due = [t for t in (*own, self.controls.due(), self.record.due()) if t]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
@@ -151,9 +152,8 @@ class Keeper:
 
     def _timers(self) -> None:
         now = time.monotonic()
-        if self._sync_due and now >= self._sync_due and not self.syncing:
-            self._sync_due = 0.0
-            start_sync(self)
+        if 0 < self._sync_due <= now:
+            self._sync_due = 0.0 if start_sync(self, now) else now + limits.SYNC_DELAY_S
         if self.stopping and self.stopping.due and now >= self.stopping.due:
             self.stopping.step(self.own_tree(), now)
             self._reap()
@@ -164,6 +164,9 @@ class Keeper:
             holding.announce(self)
         if 0 < self.main.due <= now:
             self.main.look(now)
+        if 0 < self._accept_due <= now:
+            self._accept_due = 0.0
+            self.poll.modify(self.listener.fileno(), select.EPOLLIN)
         if 0 < self.hello_due <= now:
             end_silent(self, now)
         if 0 < self.until_due <= now:
@@ -225,7 +228,7 @@ class Keeper:
                 channel.watch = -1
                 self.guarded(channel, channel.send, frames.u64_frame(frames.GREW, self.log.end))
         self.log.describe(kind, offset, data, int(now * 1e6))  # after the clients: an echo need not wait for it
-        if not self._sync_due and not self.syncing:
+        if not self._sync_due:  # also while one is under way: it began before these bytes
             self._sync_due = time.monotonic() + limits.SYNC_DELAY_S
         if kind == TERMINAL:
             look_for_query(self, offset, data)
@@ -236,8 +239,9 @@ class Keeper:
         try:
             sock, _ = self.listener.accept()
         except OSError as e:
-            if e.errno in (errno.EMFILE, errno.ENFILE):
-                return  # the client waits in the backlog until a descriptor is free
+            if e.errno in (errno.EMFILE, errno.ENFILE):  # the client waits in the backlog until a descriptor is free
+                self.poll.modify(self.listener.fileno(), 0)  # which nobody tells: not looked at, else we would spin
+                self._accept_due = time.monotonic() + _ACCEPT_AGAIN_S
             return
         if len(self.channels) >= limits.CHANNELS_MAX:
             sock.close()

@@ -18,7 +18,7 @@ class OutputLog:
 
     __slots__ = (
         "_count", "_crc", "_folder", "_idx", "_kept", "_kind", "_length", "_offset", "_out", "_retain",
-        "_segment_bytes", "_starts", "_time_us", "_unwritten", "dropped", "durable", "end", "start",
+        "_segment_bytes", "_starts", "_time_us", "_unwritten", "dropped", "durable", "end", "refused", "start",
     )  # fmt: skip
 
     def __init__(self, folder: str, end: int, segment_bytes: int, retain_bytes: int) -> None:
@@ -32,6 +32,7 @@ class OutputLog:
         self._kind = -1
         self._unwritten: tuple[int, int, int] | None = None  # a size that waits for the file it belongs into
         self.dropped = 0
+        self.refused = False  # a sync failed: the kernel may have let go of bytes, and the next sync would not tell
         self.start = self._starts[0] if self._starts else end
         self.end = self.durable = end
         # Files come with the first byte: most of a thousand idle sessions never need them. But an offset that no file
@@ -171,17 +172,45 @@ class OutputLog:
 
     def sync_targets(self) -> tuple[int, int]:
         """Duplicates of the current files, to fdatasync elsewhere than in the keeper's loop; the caller closes them."""
-        if self._out < 0:
+        if self._out < 0 or self.refused:
             return -1, -1
-        return os.dup(self._out), os.dup(self._idx)
+        out = os.dup(self._out)
+        try:
+            return out, os.dup(self._idx)
+        except OSError:
+            os.close(out)
+            raise
+
+    def unsynced(self) -> list[str]:
+        """Files of former segments that may hold bytes past `durable`: a flood fills several between two syncs."""
+        later = zip(self._starts, self._starts[1:], strict=False)
+        bases = [os.path.join(self._folder, segment_name(start)) for start, after in later if after > self.durable]
+        return [base + suffix for base in bases for suffix in (".out", ".idx")]
 
     def close(self) -> None:
+        try:
+            sync_paths(self.unsynced())
+            for fd in (self._out, self._idx):
+                if fd >= 0:
+                    os.fdatasync(fd)
+        except OSError:
+            self.refused = True
+        if not self.refused:
+            self.durable = self.end
         for fd in (self._out, self._idx):
             if fd >= 0:
-                try:
-                    os.fdatasync(fd)
-                    self.durable = self.end
-                except OSError:
-                    pass
                 os.close(fd)
         self._out = self._idx = -1
+
+
+def sync_paths(paths: list[str]) -> None:
+    """Put them on disk; one that was pruned meanwhile need not be."""
+    for path in paths:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)

@@ -101,7 +101,7 @@ def lock_held(path: str) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: others may look in the same moment
     except BlockingIOError:
         return True
     finally:
