@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from holdfast.model.home import Home
 from holdfast.system import kernel
 from tests.support.home import HomeForTests, alive, read_all, until, wait_fd
+from tests.support.keeperline import dialled
 from tests.support.ownkeeper import OwnKeeper
 
 WAIT_S = 60
@@ -193,3 +195,22 @@ def test_a_manifest_that_is_no_manifest_keeps_no_host_from_serving_the_others(ho
     assert [v["id"] for v in hold.host.call("ls", all=True)] == [s.id]
     s.send("one\n")
     until(lambda: b"one\r\none" in read_all(s), timeout=WAIT_S)
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_keeper_without_a_descriptor_for_a_client_lets_it_wait_and_does_not_spin(tmp_path: Path) -> None:
+    with OwnKeeper(tmp_path, "cat") as own:
+        before = resource.prlimit(own.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(own.pid, resource.RLIMIT_NOFILE, (3, before[1]))
+        waiting = dialled(own.folder.keeper_socket)
+        began, spent = time.monotonic(), cpu_s(own.pid)
+        until(lambda: time.monotonic() > began + 3, timeout=WAIT_S)
+        # Spinning takes what the machine gives, of two loaded processors a third at least; waiting takes next to nothing.
+        assert cpu_s(own.pid) - spent < 0.3
+        resource.prlimit(own.pid, resource.RLIMIT_NOFILE, before)
+        with waiting, own.line() as line:
+            assert line.act("status")["ok"]["session"] == "ses_own"
