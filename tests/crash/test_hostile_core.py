@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -106,6 +107,7 @@ def test_an_end_on_a_full_disk_is_known_and_the_rest_of_the_tree_keeps_its_keepe
     tight.kill_daemon()
     ballast.unlink()
     found = s.status()  # also by a host that did not see it
+    assert found.exit is not None
     assert (found.state, found.exit.code) == ("exited", 7)
 
 
@@ -214,3 +216,81 @@ def test_a_keeper_without_a_descriptor_for_a_client_lets_it_wait_and_does_not_sp
         resource.prlimit(own.pid, resource.RLIMIT_NOFILE, before)
         with waiting, own.line() as line:
             assert line.act("status")["ok"]["session"] == "ses_own"
+
+
+def test_a_keeper_that_cannot_look_does_not_call_its_tree_empty(tmp_path: Path, gate: Path) -> None:
+    """Without a descriptor /proc cannot be read, and what is not seen is not gone."""
+    with OwnKeeper(tmp_path, "bash", "-c", f"trap '' HUP; sleep 1000 & echo $! >{tmp_path}/left; read -r line <{gate}") as own:
+        left = int(until(lambda: (p := tmp_path / "left").exists() and p.read_text().strip(), timeout=WAIT_S))
+        before = resource.prlimit(own.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(own.pid, resource.RLIMIT_NOFILE, (3, before[1]))
+        fd = opened(gate)
+        assert own.host.event(lambda e: e["event"] == "exit")["exit"]["code"] == 0
+        os.close(fd)
+        assert own.host.act("status")["ok"]["exit"]["code"] == 0
+        resource.prlimit(own.pid, resource.RLIMIT_NOFILE, before)
+        assert alive(left)
+        os.kill(left, signal.SIGKILL)
+        assert own.host.event(lambda e: e["event"] == "ended")["exit"]["code"] == 0
+
+
+# -- a host with few descriptors ---------------------------------------------------------------------------------------
+
+
+def test_a_host_takes_all_the_descriptors_it_may_have_and_programs_keep_their_starters_limit(hold: HomeForTests) -> None:
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+    words = [sys.executable, "-m", "holdfast.cli.main", "run", "--pipes", "--", "sh", "-c", "ulimit -Sn"]
+    done = subprocess.run(words, env=hold.env, capture_output=True, text=True, timeout=WAIT_S, check=False, preexec_fn=few)
+    assert (done.stdout, done.stderr) == ("64\n", "")
+    soft, hard = resource.prlimit(hold.daemon_pid(), resource.RLIMIT_NOFILE)
+    assert soft == hard
+
+
+LOOKS = """
+import os, resource, sys
+from holdfast.host.session import keeper_alive
+from holdfast.model.home import Home
+folder = Home(sys.argv[1]).session("ses_own")
+before = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+print(keeper_alive(folder))
+resource.setrlimit(resource.RLIMIT_NOFILE, before)
+print(keeper_alive(folder))
+"""
+
+
+def test_a_lock_that_cannot_be_looked_at_calls_nobody_dead(tmp_path: Path) -> None:
+    """By a process without a free descriptor, and then with one; nobody holds that lock."""
+    folder = Home(str(tmp_path)).session("ses_own")
+    os.makedirs(folder.path)
+    Path(folder.keeper_lock).touch()
+    done = subprocess.run([sys.executable, "-c", LOOKS, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (done.stdout.split(), done.stderr) == (["True", "False"], "")
+
+
+# -- a disk that takes nothing any more --------------------------------------------------------------------------------
+
+
+def test_a_home_that_becomes_read_only_stops_no_program_and_no_answer(tight: HomeForTests, gate: Path) -> None:
+    s = tight.run("bash", "-c", f"echo one; read -r line < {gate}; echo two; exit 7", name="end")
+    assert s.wait(text="one", timeout=WAIT_S).event == "text"
+    other = tight.run("sleep", "1000", name="other")
+    small = str(tight.path.parent)
+    for how in (["--bind", small, small], ["-o", "remount,bind,ro", small]):  # what is open stays so, nothing else can be
+        subprocess.run(["mount", *how], check=True)
+    fd = opened(gate)
+    try:
+        found = until(lambda: (v := s.status()).state != "live" and v, timeout=WAIT_S)
+        assert (found.state, found.exit.code, found.exit.known) == ("exited", 7, True)
+        assert read_all(s).split() == [b"one", b"two"]
+        assert [v["name"] for v in tight.host.call("ls", all=True)] == ["end", "other"]
+        stopped = tight("stop", "other", "-t", "0")
+        assert "internal" not in stopped.err, stopped.err
+        assert "Traceback" not in stopped.err
+    finally:
+        os.close(fd)
+        subprocess.run(["umount", "-l", small], check=True)
+    other.stop(0)
+    assert other.status().state == "exited"

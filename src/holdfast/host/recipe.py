@@ -145,7 +145,7 @@ def manifest(
 
 
 def is_manifest(found: Json, session_id: str) -> bool:
-    """Whether what lies in a session's folder is what `manifest` makes: else one broken file would stop a whole host."""
+    """Whether what lies in a session's folder is what `manifest` makes: one broken file must not stop a whole host."""
     shape = found.get("size")
     return (
         found.get("id") == session_id

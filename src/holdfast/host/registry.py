@@ -139,6 +139,7 @@ class Registry:
         self.begun += 1
         session.link, session.unresponsive = link, False  # before anything is heard on it, its end for instance
         session.learn(link.welcome.result())
+        link.on_status = session.learn
         session.spools = "spool" in link.welcome.result()
         self._on_event(session, {"event": "linked"})
         link.begin(lambda event: self._heard(session, event), lambda: self._gone(session, link))

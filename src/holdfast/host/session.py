@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,12 +16,17 @@ from ..system.kernel import lock_held
 from .link import KeeperLink
 
 Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
 
 UNKNOWN_EXIT: Json = {"code": None, "signal": None, "known": False, "at": None, "by": None}
 
 
 def keeper_alive(folder: SessionFolder) -> bool:
-    return lock_held(folder.keeper_lock)
+    """Whether there is one. Where that cannot be looked at (no descriptor is left) nobody is called dead."""
+    try:
+        return lock_held(folder.keeper_lock)
+    except OSError:
+        return True
 
 
 class Session:
@@ -107,7 +113,7 @@ class Session:
         before = self.hands
         new = [o for o in dict.fromkeys(operators) if o != self.manifest["acts_as"] and o not in before]
         if new:
-            self.remember(hands={"generation": self.manifest["generation"], "operators": [*before, *new]})
+            self._keep(hands={"generation": self.manifest["generation"], "operators": [*before, *new]})
 
     @contextlib.contextmanager
     def touching(self, *operators: str) -> Iterator[None]:
@@ -120,7 +126,7 @@ class Session:
             new = {o for o in operators if o not in before}
             if new:
                 left = [o for o in self.hands if o not in new]
-                self.remember(hands={"generation": self.manifest["generation"], "operators": left})
+                self._keep(hands={"generation": self.manifest["generation"], "operators": left})
             raise
 
     @property
@@ -129,7 +135,7 @@ class Session:
 
     @property
     def line(self) -> KeeperLink:
-        """The line to its keeper, for whoever saw one a moment ago: a session can end between any two steps of theirs."""
+        """The line to its keeper, for whoever saw one a moment ago: a session can end between two steps of theirs."""
         if self.link is None:
             how = "does not answer" if self.unresponsive else "has ended"
             raise HoldfastError("conflict", f"{self.name} {how}", f"hold status {self.name}")
@@ -186,12 +192,13 @@ class Session:
         self.touch()
 
     def learn(self, status: Json) -> None:
-        """Take over what the keeper says of itself."""
+        """Take over what the keeper says of itself, when it is said: an event right behind it is newer."""
+        if self.link is None:
+            return  # it has ended since, and that is known better
         self.exit = status["exit"]
         self.controls, self.attached = status["controls"], status["attached"]
         self.size = tuple(status["size"])
-        if self.link is not None:
-            self.link.end = max(self.link.end, status["output"]["end"])
+        self.link.end = max(self.link.end, status["output"]["end"])
 
     def touch(self) -> None:
         """Wake whoever waits for a change of this session."""
@@ -203,7 +210,14 @@ class Session:
         self._on_change(self.id)
 
     def remember(self, **facts: object) -> None:
-        """Keep host-side facts (stopped by whom, reaped, restarts) beside the session."""
+        """Keep host-side facts (stopped by whom, reaped, restarts) beside the session; where the disk takes nothing, in
+        mind: nobody is kept from stopping a program by that."""
+        try:
+            self._keep(**facts)
+        except OSError as e:
+            log.warning("what is known of %s is not on disk: %s", self.name, e.strerror)
+
+    def _keep(self, **facts: object) -> None:
         self.state_file.update(facts)
-        write_json(self.folder.host_state, self.state_file, durable=False)
         self._on_change(self.id)
+        write_json(self.folder.host_state, self.state_file, durable=False)

@@ -104,7 +104,6 @@ async def observe(
     """Ask the keeper for the kernel's facts, and judge them."""
     assert session.link is not None
     sample = await session.link.act("sample", quick=quick, members=members)
-    session.learn(sample)
     return sample, await judge_sample(session, sample, screens)
 
 

@@ -239,8 +239,8 @@ class Keeper:
         try:
             sock, _ = self.listener.accept()
         except OSError as e:
-            if e.errno in (errno.EMFILE, errno.ENFILE):  # the client waits in the backlog until a descriptor is free
-                self.poll.modify(self.listener.fileno(), 0)  # which nobody tells: not looked at, else we would spin
+            if e.errno in (errno.EMFILE, errno.ENFILE):  # it waits until a descriptor is free; looking on would spin
+                self.poll.modify(self.listener.fileno(), 0)
                 self._accept_due = time.monotonic() + _ACCEPT_AGAIN_S
             return
         if len(self.channels) >= limits.CHANNELS_MAX:
@@ -389,8 +389,8 @@ class Keeper:
                 main_ended(self, status)
         if self.exit is None:
             return
-        # Children that are roles of Holdfast (a host started from in here) are not the session.
-        if empty or not self.own_tree():
+        # Roles of Holdfast below us (a host started from in here) are not the session. Who cannot look is not told so.
+        if empty or (not self.own_tree() and tree.read_stat(os.getpid()) is not None):
             self.done = True
 
     def drain(self) -> None:

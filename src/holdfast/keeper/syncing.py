@@ -24,8 +24,8 @@ class Syncing:
 
 
 def start_sync(keeper: Keeper, now: float) -> bool:
-    """fdatasync beside the loop: a slow disk must not be felt in a keystroke. False when it is to be tried again: one is
-    under way, or there is no descriptor or no thread to be had."""
+    """fdatasync beside the loop: a slow disk must not be felt in a keystroke. False when it is to be tried again: one
+    is under way, or there is no descriptor or no thread to be had."""
     state = keeper.syncing
     if state.since and (state.begun or now - state.since < _BEGIN_S):
         return False

@@ -40,7 +40,7 @@ def test_closing_syncs_every_segment(tmp_path: Path, monkeypatch: pytest.MonkeyP
         synced.add(os.path.basename(os.readlink(f"/proc/self/fd/{fd}")))
         real(fd)
 
-    monkeypatch.setattr(writer.os, "fdatasync", fdatasync)
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
     log.close()
     assert synced == {p.name for p in (tmp_path / "out").iterdir()}
     assert log.durable == log.end == 350
