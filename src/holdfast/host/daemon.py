@@ -235,6 +235,9 @@ def main(home: Home, ready_fd: int) -> int:
     kernel.set_name("hold-host")
     # What is typed passes through this process and its keepers: no core of theirs. Programs get their starter's limit.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    # A line to each keeper, and one to each client: all that may be had, not the default that shells are given.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     async def run() -> None:

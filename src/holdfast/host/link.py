@@ -63,6 +63,7 @@ class KeeperLink:
         self._decoder = frames.Decoder()
         self._on_event: Callable[[Json], None] | None = None
         self._on_lost: Callable[[], None] | None = None
+        self.on_status: Callable[[Json], None] | None = None  # hears how things stand in the order in which it is told
         self._early: list[Json] = []
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         self._growth: list[tuple[int, asyncio.Future[Any]]] = []
@@ -168,6 +169,8 @@ class KeeperLink:
                 if "error" in value:
                     future.set_exception(from_dict(value["error"]))
                 else:
+                    if self.on_status is not None and "attached" in value["ok"]:
+                        self.on_status(value["ok"])
                     future.set_result(value["ok"])
         elif kind == frames.GREW:
             self._grew(frames.parse_u64(payload))

@@ -8,6 +8,8 @@ import time
 from typing import Any
 
 from ..model.errors import HoldfastError
+from . import survivors
+from .idleness import Idleness, may_be_idle
 from .journal import Journal
 from .observe import net, proc
 from .registry import Registry
@@ -22,7 +24,6 @@ _LEFTOVER_GRACE_S = (
     5.0  # what a restarting program left behind gets this long before its port is needed again
 )
 _SILENT_S = 5.0  # between two questions to a keeper that does not answer
-_WARN_MAX_S = 60.0  # the warning comes a minute before the end, or a quarter of a short time
 
 
 def restart_delay(policy: str, exit_record: Json, ran_s: float, failures: int) -> float | None:
@@ -33,17 +34,6 @@ def restart_delay(policy: str, exit_record: Json, ran_s: float, failures: int) -
     if ran_s >= _SETTLED_S:
         failures = 0
     return float(min(_BACKOFF_FIRST_S * 2 ** min(failures, 16), _BACKOFF_MAX_S))
-
-
-def warn_before_s(ttl_s: float) -> float:
-    return float(min(_WARN_MAX_S, ttl_s / 4))
-
-
-def idle_since(sample: Json, activity_kind: str, listening: bool, moved_at: float) -> float | None:
-    """Since when the session is idle, or None: attached to, listening, working or not at a shell's prompt."""
-    if sample["attached"] or listening or activity_kind != "at_prompt":
-        return None
-    return float(max(sample["input_at"], sample["output_at"], moved_at))
 
 
 class Policies:
@@ -114,6 +104,8 @@ class Policies:
         await asyncio.sleep(delay)
         session.remember(restart_at=None)
         try:
+            if session.state == "lost":  # what outlived its keeper would be there twice
+                await survivors.end(session, _LEFTOVER_GRACE_S)
             await self._registry.restart(session, None)
             log.info("%s restarted as generation %s", session.name, session.manifest["generation"])
             self._note("restart", session, command=session.manifest["command"][:8])
@@ -130,37 +122,43 @@ class Policies:
     # -- idle
 
     async def _reap_when_idle(self, session: Session) -> None:
-        ttl = float(session.manifest["idle_ttl_s"])
-        cpu, moved_at = -1.0, time.time()
+        idleness = Idleness(float(session.manifest["idle_ttl_s"]), time.monotonic())
         while session.link is not None:
             try:
                 sample, activity = await self.observe(session)
             except HoldfastError:  # it is gone, and so are we; or its keeper is silent, and is asked again
                 await asyncio.sleep(_SILENT_S)
                 continue
-            now = time.time()
             spent = sum(p["cpu_s"] for p in proc.processes(sample["members"]))
-            if spent != cpu:
-                cpu, moved_at = spent, now
-            since = idle_since(sample, activity.kind, bool(net.ports(sample["members"])), moved_at)
-            if since is None or now - since < ttl - warn_before_s(ttl):
-                if session.state_file.get("reap_at"):
-                    session.remember(reap_at=None)
-                due = (since or now) + ttl - warn_before_s(ttl)
-            elif now - since < ttl:
-                if not session.state_file.get("reap_at"):
-                    session.remember(reap_at=since + ttl)
-                    log.warning("%s is idle and will be reaped in %.0f s", session.name, since + ttl - now)
-                    self._note("policy", session, text=f"idle, to be ended in {since + ttl - now:.0f} s")
-                    session.touch()
-                due = since + ttl
-            else:
-                session.remember(reaped=True, reap_at=None)
-                log.warning("%s was idle for %.0f s and is reaped", session.name, now - since)
-                self._note("reap", session, idle_s=round(now - since, 1))
-                await session.link.act("stop", grace_s=_LEFTOVER_GRACE_S, **{"as": self._actor})
+            idle = may_be_idle(sample, activity.kind, bool(net.ports(sample["members"])))
+            moment, now = time.monotonic(), time.time()
+            todo = idleness.look(sample, spent, idle, moment, now)
+            if todo == "end" and await self._reaped(session):
                 return
-            await asyncio.sleep(max(0.05, due - time.time()))
+            if todo == "warn" and idleness.ends_at is not None:
+                left = idleness.ends_at - moment
+                session.remember(reap_at=now + left)
+                log.warning("%s is idle and will be reaped in %.0f s", session.name, left)
+                self._note("policy", session, text=f"idle, to be ended in {left:.0f} s")
+                session.touch()
+            elif idleness.ends_at is None and session.state_file.get("reap_at"):
+                session.remember(reap_at=None)
+            await asyncio.sleep(max(0.05, idleness.due() - time.monotonic()))
+
+    async def _reaped(self, session: Session) -> bool:
+        ttl = session.manifest["idle_ttl_s"]
+        session.remember(reaped=True, reap_at=None)
+        log.warning("%s was idle for %.0f s and is reaped", session.name, ttl)
+        self._note("reap", session, idle_s=ttl)
+        try:
+            if session.link is not None:
+                await session.link.act("stop", grace_s=_LEFTOVER_GRACE_S, **{"as": self._actor})
+        except HoldfastError as e:
+            if session.live:  # its keeper is silent: it was not ended, and is not called so
+                session.remember(reaped=False)
+                log.warning("%s could not be reaped: %s", session.name, e.line())
+                return False
+        return True
 
     def _note(self, kind: str, session: Session, **facts: Any) -> None:
         """The host acts by itself: there is no operator to name."""

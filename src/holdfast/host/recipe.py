@@ -168,6 +168,19 @@ def alike(manifest: Json, request: Json, authors: Iterable[str]) -> bool:
     )
 
 
+def is_manifest(found: Json, session_id: str) -> bool:
+    """Whether what lies in a session's folder is what `manifest` makes: one broken file must not stop a whole host."""
+    shape = found.get("size")
+    return (
+        found.get("id") == session_id
+        and all(isinstance(found.get(key), str) for key in ("name", "kind", "token", "cwd", "started_by", "acts_as"))
+        and all(isinstance(found.get(key), int | float) for key in ("created_at", "started_at", "generation"))
+        and isinstance(found.get("command"), list) and isinstance(found.get("env"), dict)
+        and isinstance(shape, list) and [type(n) for n in shape] == [int, int]
+        and found.get("restart") in RESTART and "idle_ttl_s" in found
+    )  # fmt: skip
+
+
 def check_limits(asked: object) -> dict[str, int]:
     """Processes, memory and log that a start asks for, in bytes and counts; 0 for each that it leaves open."""
     given = {} if asked is None else asked

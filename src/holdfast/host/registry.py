@@ -91,7 +91,7 @@ class Registry:
     async def _adopt(self, name: str) -> None:
         folder = self.home.session(name)
         manifest = read_json(folder.manifest)
-        if manifest is None:
+        if manifest is None or not recipe.is_manifest(manifest, name):
             log.warning("%s has no readable manifest: left alone", folder.path)
             return
         session = Session(folder, manifest, self._note)
@@ -140,6 +140,7 @@ class Registry:
         self.begun += 1
         session.link, session.unresponsive = link, False  # before anything is heard on it, its end for instance
         session.learn(link.welcome.result())
+        link.on_status = session.learn
         session.spools = "spool" in link.welcome.result()
         self._on_event(session, {"event": "linked"})
         link.begin(lambda event: self._heard(session, event), lambda: self._gone(session, link))

@@ -171,7 +171,8 @@ class Screens:
         return emulator
 
     def _start_following(self, session: Session) -> None:
-        if session.link is not None and session.id not in self._followers:
+        running = self._followers.get(session.id)  # one that lost its line has ended, and there may be another line
+        if session.link is not None and (running is None or running.done()):
             task = asyncio.get_running_loop().create_task(self._follow(session))
             task.add_done_callback(_log_failure)
             self._followers[session.id] = task

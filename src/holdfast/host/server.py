@@ -224,4 +224,8 @@ def _unforeseen(e: Exception) -> HoldfastError:
     if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT):
         hint = "free some space; what was acknowledged is safe"
         return HoldfastError("store_full", "the disk of this home is full", hint)
+    if isinstance(e, OSError) and e.errno == errno.EROFS:
+        return HoldfastError("failed", "the disk of this home is read-only", "mount it writable; sessions go on")
+    if isinstance(e, OSError) and e.errno in (errno.EMFILE, errno.ENFILE):
+        return HoldfastError("busy", "the host has no descriptor left", "end some sessions, or raise ulimit -n")
     return HoldfastError("internal", f"internal error: {e!r}", "please report it with host.log from the home")

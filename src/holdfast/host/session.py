@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,12 +16,17 @@ from ..system.kernel import lock_held
 from .link import KeeperLink
 
 Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
 
 UNKNOWN_EXIT: Json = {"code": None, "signal": None, "known": False, "at": None, "by": None}
 
 
 def keeper_alive(folder: SessionFolder) -> bool:
-    return lock_held(folder.keeper_lock)
+    """Whether there is one. Where that cannot be looked at (no descriptor is left) nobody is called dead."""
+    try:
+        return lock_held(folder.keeper_lock)
+    except OSError:
+        return True
 
 
 class Session:
@@ -52,6 +58,7 @@ class Session:
         self.prompt: Json | None = None  # the shell's, as the last exec saw it
         self.typed_by_exec = 0  # the keeper's count of inputs after the last of ours
         self.leaves: list[str] = []  # cgroups that this host made for its program
+        self._last_word: Json = {}  # of a keeper that ended in our hearing
         self._front = (0, 0, 0)  # foreground group, the offset before it came, the offset last looked at
 
     def in_front(self, group: int, end: int) -> int:
@@ -106,7 +113,7 @@ class Session:
         before = self.hands
         new = [o for o in dict.fromkeys(operators) if o != self.manifest["acts_as"] and o not in before]
         if new:
-            self.remember(hands={"generation": self.manifest["generation"], "operators": [*before, *new]})
+            self._keep(hands={"generation": self.manifest["generation"], "operators": [*before, *new]})
 
     @contextlib.contextmanager
     def touching(self, *operators: str) -> Iterator[None]:
@@ -119,12 +126,20 @@ class Session:
             new = {o for o in operators if o not in before}
             if new:
                 left = [o for o in self.hands if o not in new]
-                self.remember(hands={"generation": self.manifest["generation"], "operators": left})
+                self._keep(hands={"generation": self.manifest["generation"], "operators": left})
             raise
 
     @property
     def live(self) -> bool:
         return self.link is not None or self.unresponsive or self.starting
+
+    @property
+    def line(self) -> KeeperLink:
+        """The line to its keeper, for whoever saw one a moment ago: a session can end between two steps of theirs."""
+        if self.link is None:
+            how = "does not answer" if self.unresponsive else "has ended"
+            raise HoldfastError("conflict", f"{self.name} {how}", f"hold status {self.name}")
+        return self.link
 
     @property
     def silent(self) -> bool:
@@ -150,7 +165,12 @@ class Session:
     def ending(self) -> Json:
         """This generation's record of its end, as far as there is one."""
         record = read_json(self.folder.exit) or {}
-        return record if record.get("generation") == self.manifest["generation"] else {}
+        if record.get("generation") != self.manifest["generation"] or not record.get("ended"):
+            # On a full disk it is with the lock; where not even that could be written, the keeper's last word is left.
+            kept = (read_json(self.folder.keeper_lock) or {}).get("ending") or {}
+            found = [r for r in (self._last_word, kept, record) if r.get("generation") == self.manifest["generation"]]
+            record = next((r for r in found if r.get("ended")), found[-1] if found else {})
+        return record
 
     def over(self) -> bool:
         """Whether its keeper is gone, or has written its last record: what it still does is only for slow readers."""
@@ -160,6 +180,8 @@ class Session:
         kind = event.get("event")
         if kind in ("exit", "ended"):
             self.exit = event["exit"]
+            if kind == "ended":
+                self._last_word = {"exit": self.exit, "ended": True, "generation": self.manifest["generation"]}
         elif kind == "controls":
             self.controls = event["controls"]
         elif kind == "channels":
@@ -170,12 +192,13 @@ class Session:
         self.touch()
 
     def learn(self, status: Json) -> None:
-        """Take over what the keeper says of itself."""
+        """Take over what the keeper says of itself, when it is said: an event right behind it is newer."""
+        if self.link is None:
+            return  # it has ended since, and that is known better
         self.exit = status["exit"]
         self.controls, self.attached = status["controls"], status["attached"]
         self.size = tuple(status["size"])
-        if self.link is not None:
-            self.link.end = max(self.link.end, status["output"]["end"])
+        self.link.end = max(self.link.end, status["output"]["end"])
 
     def touch(self) -> None:
         """Wake whoever waits for a change of this session."""
@@ -187,7 +210,14 @@ class Session:
         self._on_change(self.id)
 
     def remember(self, **facts: object) -> None:
-        """Keep host-side facts (stopped by whom, reaped, restarts) beside the session."""
+        """Keep host-side facts (stopped by whom, reaped, restarts) beside the session; where the disk takes nothing, in
+        mind: nobody is kept from stopping a program by that."""
+        try:
+            self._keep(**facts)
+        except OSError as e:
+            log.warning("what is known of %s is not on disk: %s", self.name, e.strerror)
+
+    def _keep(self, **facts: object) -> None:
         self.state_file.update(facts)
-        write_json(self.folder.host_state, self.state_file, durable=False)
         self._on_change(self.id)
+        write_json(self.folder.host_state, self.state_file, durable=False)

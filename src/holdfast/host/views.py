@@ -104,7 +104,6 @@ async def observe(
     """Ask the keeper for the kernel's facts, and judge them."""
     assert session.link is not None
     sample = await session.link.act("sample", quick=quick, members=members)
-    session.learn(sample)
     return sample, await judge_sample(session, sample, screens)
 
 
@@ -150,7 +149,8 @@ async def view(
     session: Session, host_id: str, screens: Screens, *, full: bool, members: list[int] | None = None
 ) -> Json:
     """The object as `status` (full) or `ls` gives it."""
-    if session.link is None:
+    link = session.link
+    if link is None:
         empty = base(session, host_id)
         return _silent(session, empty, full) if session.unresponsive else _dead(session, empty, full)
     try:
@@ -182,7 +182,7 @@ async def view(
             processes=proc.processes(members), connections=talking.connections, files=opened.files,
             truncated=opened.truncated or talking.truncated,
             queued_input=sample["queued_input"], dropped=sample["dropped"],
-            keeper_pid=session.link.welcome.result()["keeper"], cgroup=cgroup.leaves_of(sample["pid"], session.id),
+            keeper_pid=link.welcome.result()["keeper"], cgroup=cgroup.leaves_of(sample["pid"], session.id),
             unenforced=session.manifest.get("unenforced") or [],
         )  # fmt: skip
     out["observed_at"] = rfc3339(time.time())

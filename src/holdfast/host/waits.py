@@ -103,15 +103,15 @@ class Waits:
 
     async def _quiet(self, session: Session, value: str) -> Outcome:
         wanted = float(value or _QUIET_DEFAULT_S)
-        while session.link is not None:
-            status = await session.link.act("status")
-            session.link.end = max(session.link.end, status["output"]["end"])
+        while (link := session.link) is not None:
+            status = await link.act("status")
+            link.end = max(link.end, status["output"]["end"])
             left = status["output_at"] + wanted - time.time()
             if left <= 0:
                 return "quiet", status["output"]["end"], {"seconds": wanted}
             try:
                 async with asyncio.timeout(left):
-                    await session.link.grown(session.link.end)
+                    await link.grown(link.end)
             except TimeoutError:
                 continue
         return _ended(session)

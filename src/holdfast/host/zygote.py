@@ -102,7 +102,7 @@ class Zygote:
                 return
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise HoldfastError("busy", "too many starts wait for their turn", "try again in a moment") from None
+                    raise HoldfastError("busy", "too many starts wait for their turn", "try again soon") from None
             await asyncio.sleep(_FULL_PAUSE_S)
 
     def stop(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
@@ -13,6 +14,9 @@ from . import holding
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
+
+    Json = dict[str, Any]
 
     from ..model.home import SessionFolder
     from .keeper import Keeper
@@ -31,9 +35,7 @@ def main_ended(keeper: Keeper, status: int) -> None:
         "at": time.time(),
         "by": keeper.blame,
     }
-    write_json(
-        keeper.folder.exit, {"exit": keeper.exit, "generation": keeper.manifest["generation"], "ended": False}
-    )
+    _keep(keeper.folder, {"exit": keeper.exit, "generation": keeper.manifest["generation"], "ended": False})
     keeper.tell({"event": "exit", "exit": keeper.exit, "end": keeper.log.end})
 
 
@@ -51,6 +53,26 @@ def not_started(folder: SessionFolder, failed: StartFailed) -> None:
         pass  # it is told as lost
 
 
+def _keep(folder: SessionFolder, record: Json) -> None:
+    """On disk, whatever the disk is like: where there is no room for a file, into the block that the lock's own has."""
+    try:
+        write_json(folder.exit, record)
+        return
+    except OSError:
+        pass
+    facts = read_json(folder.keeper_lock) or {}
+    try:
+        fd = os.open(folder.keeper_lock, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            # Longer than what is there, so nothing is cut off: a block that is given back may not be had again.
+            os.pwrite(fd, json.dumps({**facts, "ending": record}).encode(), 0)
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
+    except OSError:
+        pass  # a disk that takes nothing: a host that is there hears of it, and one that is not finds it lost
+
+
 def finish(keeper: Keeper) -> None:
     """Everything is on disk before anybody is told; then the keeper is gone."""
     keeper.drain()
@@ -60,7 +82,7 @@ def finish(keeper: Keeper) -> None:
     holding.note(keeper, "ended", None, "", {"exit": keeper.exit})
     keeper.ended = True
     keeper.log.close()
-    write_json(keeper.folder.exit, {
+    _keep(keeper.folder, {
         "exit": keeper.exit, "generation": keeper.manifest["generation"], "ended": True,
         "ended_at": time.time(), "end": keeper.log.end,
     })  # fmt: skip

@@ -6,6 +6,7 @@ output first (the program must never wait for a client), then clients, then deat
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -31,7 +32,7 @@ from .queries import look_for_query
 from .receive import receive
 from .record import Record
 from .stopping import Stopping
-from .syncing import start_sync, sync_soon, synced
+from .syncing import Syncing, start_sync
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 _SHORT_READ = 1024  # so little means that the source is drained: asking again would only cost an echo its time
 _CATCH_UP = 4  # turns: more than a terminal buffers, and an end where a program floods
+_ACCEPT_AGAIN_S = 0.5  # between two tries to let somebody in while there is no descriptor for it
 _CHUNK_MAX = 512 << 10  # joined reads per wake: half a frame
 
 
@@ -50,11 +52,11 @@ class Keeper:
 
     # Slots: a dictionary of so many names would count references to each of them, on pages that keepers share.
     __slots__ = (
-        "_sources", "_write_blocked", "blame", "channels", "controls", "done", "ended",
+        "_accept_due", "_sources", "_sync_due", "_write_blocked", "blame", "channels", "controls", "done", "ended",
         "epoch_ceiling", "exit", "folder", "hello_due", "input", "input_at", "leaves", "listener", "log",
         "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "poll", "program", "query",
-        "query_at", "reader", "record", "roles_folder", "seqs", "session", "size", "stopping", "sync_due",
-        "sync_end", "sync_read", "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
+        "query_at", "reader", "record", "roles_folder", "seqs", "session", "size", "stopping", "sync_read",
+        "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
     )  # fmt: skip
 
     def __init__(self, folder: SessionFolder, manifest: Json, program: Program, listener: socket.socket) -> None:
@@ -90,9 +92,8 @@ class Keeper:
         self.query_at = 0.0
         self.next_key = 0
         self.done = self.ended = False  # ended: the last entry of the record is written
-        self.sync_due = self.until_due = self.hello_due = 0.0
-        self.syncing = self._write_blocked = False
-        self.sync_end = 0  # where the log ended at the last sync
+        self._sync_due = self._accept_due = self.until_due = self.hello_due = 0.0
+        self.syncing, self._write_blocked = Syncing(), False
         self.sync_read, self.sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.wake_read, self.wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll = select.epoll()
@@ -127,7 +128,7 @@ class Keeper:
     def _settle(self) -> float | None:
         """Do what is due; how long the loop may wait then. Once a turn: of a keystroke's work this is a good part."""
         stopping = self.stopping.due if self.stopping else 0.0
-        own = (self.sync_due, stopping, self.until_due, self.hello_due, self.main.due)
+        own = (self._sync_due, self._accept_due, stopping, self.until_due, self.hello_due, self.main.due)
         due = min(filter(None, (*own, self.controls.due(), self.record.due())), default=0.0)
         if not due:
             return None
@@ -150,14 +151,14 @@ class Keeper:
             os.read(fd, 512)
             self._reap()
         elif fd == self.sync_read:
-            synced(self)
+            os.read(fd, 512)
         elif fd == self.program.stdin:
             self.flush_input()
 
     def _timers(self) -> None:
         now = time.monotonic()
-        if 0 < self.sync_due <= now:
-            start_sync(self)
+        if 0 < self._sync_due <= now:
+            self._sync_due = 0.0 if start_sync(self, now) else now + limits.SYNC_DELAY_S
         if self.stopping and self.stopping.due and now >= self.stopping.due:
             self.stopping.step(self.own_tree(), now)
             self._reap()
@@ -168,6 +169,9 @@ class Keeper:
             holding.announce(self)
         if 0 < self.main.due <= now:
             self.main.look(now)
+        if 0 < self._accept_due <= now:
+            self._accept_due = 0.0
+            self.poll.modify(self.listener.fileno(), select.EPOLLIN)
         if 0 < self.hello_due <= now:
             end_silent(self, now)
         if 0 < self.until_due <= now:
@@ -229,8 +233,8 @@ class Keeper:
                 channel.watch = -1
                 self.guarded(channel, channel.send, frames.u64_frame(frames.GREW, self.log.end))
         self.log.describe(kind, offset, data, int(now * 1e6))  # after the clients: an echo need not wait for it
-        if not self.sync_due:
-            sync_soon(self)
+        if not self._sync_due:  # also while one is under way: it began before these bytes
+            self._sync_due = time.monotonic() + limits.SYNC_DELAY_S
         if kind == TERMINAL:
             look_for_query(self, offset, data)
 
@@ -239,8 +243,11 @@ class Keeper:
     def _accept(self) -> None:
         try:
             sock, _ = self.listener.accept()
-        except OSError:
-            return  # where no descriptor is free, the client waits in the backlog
+        except OSError as e:
+            if e.errno in (errno.EMFILE, errno.ENFILE):  # it waits until a descriptor is free; looking on would spin
+                self.poll.modify(self.listener.fileno(), 0)
+                self._accept_due = time.monotonic() + _ACCEPT_AGAIN_S
+            return
         if len(self.channels) >= limits.CHANNELS_MAX:
             sock.close()
             return
@@ -387,8 +394,8 @@ class Keeper:
                 main_ended(self, status)
         if self.exit is None:
             return
-        # Children that are roles of Holdfast (a host started from in here) are not the session.
-        if empty or not self.own_tree():
+        # Roles of Holdfast below us (a host started from in here) are not the session. Who cannot look is not told so.
+        if empty or (not self.own_tree() and tree.read_stat(os.getpid()) is not None):
             self.done = True
 
     def drain(self) -> None:

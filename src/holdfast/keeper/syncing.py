@@ -4,53 +4,63 @@ from __future__ import annotations
 
 import _thread
 import os
-import time
 
-from ..model import limits
+from ..log.writer import sync_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .keeper import Keeper
 
-_WORD_BYTES = 512  # more words than can wait
+_BEGIN_S = 5.0  # a thread that has not begun by then never will: there was no memory for its first step
 
 
-def sync_soon(keeper: Keeper) -> None:
-    """There is output that is not on the disk. While some is on its way there, `synced` looks after the rest."""
-    if not keeper.sync_due and not keeper.syncing:
-        keeper.sync_due = time.monotonic() + limits.SYNC_DELAY_S
+class Syncing:
+    """The sync under way: when it was asked for (0: there is none), and whether its thread came to life."""
+
+    __slots__ = ("begun", "since")
+
+    def __init__(self) -> None:
+        self.since, self.begun = 0.0, False
 
 
-def synced(keeper: Keeper) -> None:
-    """The thread below has ended. What was printed meanwhile is next: nothing else may ever be."""
-    os.read(keeper.sync_read, _WORD_BYTES)
-    if keeper.log.end > keeper.sync_end:
-        sync_soon(keeper)
-
-
-def start_sync(keeper: Keeper) -> None:
-    """fdatasync beside the loop: a slow disk must not be felt in a keystroke."""
-    keeper.sync_due = 0.0
-    files = keeper.log.sync_targets()
-    if not files:
-        return
-    end = keeper.sync_end = keeper.log.end
-    keeper.syncing = True
+def start_sync(keeper: Keeper, now: float) -> bool:
+    """fdatasync beside the loop: a slow disk must not be felt in a keystroke. False when it is to be tried again: one
+    is under way, or there is no descriptor or no thread to be had."""
+    state = keeper.syncing
+    if state.since and (state.begun or now - state.since < _BEGIN_S):
+        return False
+    former, end = keeper.log.unsynced(), keeper.log.end
+    try:
+        out, idx = keeper.log.sync_targets()
+    except OSError:
+        return False
+    if out < 0:
+        return True
+    state.since, state.begun = now, False
 
     def sync() -> None:
+        state.begun = True
         try:
-            for fd in files:
-                os.fdatasync(fd)
+            sync_paths(former)
+            os.fdatasync(out)
+            os.fdatasync(idx)
             keeper.log.durable = max(keeper.log.durable, end)
         except OSError:
-            pass  # a disk that refuses: durable stays where it was, and says so
+            keeper.log.refused = True
         finally:
-            for fd in files:
-                os.close(fd)
-            keeper.syncing = False
+            os.close(out)
+            os.close(idx)
+            state.since = 0.0
             try:
                 os.write(keeper.sync_write, b"s")
             except OSError:
                 pass
 
-    _thread.start_new_thread(sync, ())
+    try:
+        _thread.start_new_thread(sync, ())
+    except RuntimeError:
+        state.since = 0.0
+        os.close(out)
+        os.close(idx)
+        return False
+    return True

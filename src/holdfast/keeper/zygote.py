@@ -19,6 +19,7 @@ import select
 import signal
 import socket
 import sys
+import time
 from _signal import signal as _handle  # type: ignore[import-not-found]
 
 from ..model.home import Home, SessionFolder
@@ -31,6 +32,7 @@ from .start import order, start
 
 _MESSAGE_MAX = 8192  # a path
 _TAKE = int(socket.MSG_DONTWAIT) | int(socket.MSG_CMSG_CLOEXEC)  # a number: adding up enumerations takes memory
+_LOCK_TRIES, _LOCK_PAUSE_S = 200, 0.005  # a second: a look takes microseconds, and a starved one is starved no longer
 _SIGCHLD = int(signal.SIGCHLD)
 
 
@@ -187,10 +189,7 @@ def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, regis
          spent: tuple[int, ...]) -> None:  # fmt: skip
     """Be the keeper of the session in `folder` until it ends. Does not return. `spent` are a spare's descriptors."""
     lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        # Held by this process alone, for its whole life: who can take it knows that the keeper is dead.
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not _locked(lock):
         _refuse(channel, "conflict", "the session already has a keeper")
         _give_up(registration, word)
     first = socket.socket(fileno=channel)
@@ -215,6 +214,18 @@ def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, regis
     keeper.run()
     _unlink(registration)
     os._exit(0)
+
+
+def _locked(lock: int) -> bool:
+    """Held by this process alone, for its whole life: who can take it knows that the keeper is dead. Somebody who looks
+    has it too, for that moment, so it is tried again."""
+    for _ in range(_LOCK_TRIES):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE_S)
+    return False
 
 
 class _Word:

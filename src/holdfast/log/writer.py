@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import zlib
-from functools import partial
 
 from ..model.limits import COALESCE_US, RECORD_BYTES_MAX
 from .layout import RECORD, RECORD_BYTES, RESIZE, segment_name, segments
-
-_LEFT_MAX = 32  # segments: all that is kept of a flood, by default. A disk that is further behind has it wait
 
 
 class OutputLog:
@@ -20,8 +17,8 @@ class OutputLog:
     """
 
     __slots__ = (
-        "_count", "_crc", "_folder", "_idx", "_kept", "_kind", "_left", "_length", "_offset", "_out", "_retain",
-        "_segment_bytes", "_starts", "_time_us", "_unwritten", "dropped", "durable", "end", "start",
+        "_count", "_crc", "_folder", "_idx", "_kept", "_kind", "_length", "_offset", "_out", "_retain",
+        "_segment_bytes", "_starts", "_time_us", "_unwritten", "dropped", "durable", "end", "refused", "start",
     )  # fmt: skip
 
     def __init__(self, folder: str, end: int, segment_bytes: int, retain_bytes: int) -> None:
@@ -31,11 +28,11 @@ class OutputLog:
         self._starts = segments(folder)
         self._kept = sum(self._size(start) for start in self._starts)  # bytes on disk, gaps not counted
         self._out = self._idx = -1
-        self._left: dict[int, tuple[int, int]] = {}  # segments whose files are full, and not on the disk yet
         self._count = self._length = self._crc = self._time_us = self._offset = 0
         self._kind = -1
         self._unwritten: tuple[int, int, int] | None = None  # a size that waits for the file it belongs into
         self.dropped = 0
+        self.refused = False  # a sync failed: the kernel may have let go of bytes, and the next sync would not tell
         self.start = self._starts[0] if self._starts else end
         self.end = self.durable = end
         # Files come with the first byte: most of a thousand idle sessions never need them. But an offset that no file
@@ -44,7 +41,10 @@ class OutputLog:
             self._open_segment()
 
     def _open_segment(self) -> None:
-        self._leave()
+        for fd in (self._out, self._idx):
+            if fd >= 0:
+                os.close(fd)
+        self._out = self._idx = -1
         base = os.path.join(self._folder, segment_name(self.end))
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
@@ -72,7 +72,6 @@ class OutputLog:
     def _drop_oldest(self) -> None:
         oldest = self._starts.pop(0)
         self._kept -= self._size(oldest)
-        self._let_go(oldest, sync=False)  # an open file would keep its room on a full disk
         base = os.path.join(self._folder, segment_name(oldest))
         self.start = self._starts[0]
         for suffix in (".idx", ".out"):
@@ -158,23 +157,10 @@ class OutputLog:
         """Bytes with no room on disk: the offset moves on, and the next segment begins after the gap."""
         self.end += size
         self.dropped += size
-        self._leave()
-
-    def _leave(self) -> None:
-        """Nothing more comes into these files; the next sync has them on the disk before it says `durable`."""
-        if self._out >= 0:
-            self._left[self._starts[-1]] = self._out, self._idx
-        elif self._idx >= 0:  # its file could not be made
-            os.close(self._idx)
+        for fd in (self._out, self._idx):
+            if fd >= 0:
+                os.close(fd)
         self._out = self._idx = -1
-        while len(self._left) > _LEFT_MAX:
-            self._let_go(next(iter(self._left)), sync=True)
-
-    def _let_go(self, segment: int, *, sync: bool) -> None:
-        for fd in self._left.pop(segment, ()):
-            if sync:
-                self._try(partial(os.fdatasync, fd))
-            os.close(fd)
 
     @staticmethod
     def _try(action: object) -> bool:
@@ -184,21 +170,47 @@ class OutputLog:
             return False
         return True
 
-    def sync_targets(self) -> list[int]:
-        """What has to be on the disk for everything up to `end` to be there, to fdatasync elsewhere than in the
-        keeper's loop; the caller closes them."""
-        files = [fd for pair in self._left.values() for fd in pair]
-        self._left.clear()
-        return files + [os.dup(fd) for fd in (self._out, self._idx) if fd >= 0]
+    def sync_targets(self) -> tuple[int, int]:
+        """Duplicates of the current files, to fdatasync elsewhere than in the keeper's loop; the caller closes them."""
+        if self._out < 0 or self.refused:
+            return -1, -1
+        out = os.dup(self._out)
+        try:
+            return out, os.dup(self._idx)
+        except OSError:
+            os.close(out)
+            raise
+
+    def unsynced(self) -> list[str]:
+        """Files of former segments that may hold bytes past `durable`: a flood fills several between two syncs."""
+        later = zip(self._starts, self._starts[1:], strict=False)
+        bases = [os.path.join(self._folder, segment_name(start)) for start, after in later if after > self.durable]
+        return [base + suffix for base in bases for suffix in (".out", ".idx")]
 
     def close(self) -> None:
-        files = self.sync_targets()
-        if self._out >= 0:
-            os.close(self._out)
-            os.close(self._idx)
-        self._out = self._idx = -1
-        done = [self._try(partial(os.fdatasync, fd)) for fd in files]
-        if done and all(done):
+        try:
+            sync_paths(self.unsynced())
+            for fd in (self._out, self._idx):
+                if fd >= 0:
+                    os.fdatasync(fd)
+        except OSError:
+            self.refused = True
+        if not self.refused:
             self.durable = self.end
-        for fd in files:
+        for fd in (self._out, self._idx):
+            if fd >= 0:
+                os.close(fd)
+        self._out = self._idx = -1
+
+
+def sync_paths(paths: list[str]) -> None:
+    """Put them on disk; one that was pruned meanwhile need not be."""
+    for path in paths:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            os.fdatasync(fd)
+        finally:
             os.close(fd)

@@ -97,11 +97,11 @@ def registered(folder: str) -> set[tuple[int, int]]:
 def lock_held(path: str) -> bool:
     """Whether a living process holds the lock: the kernel's word, which no crash or reboot can leave wrong."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: others may look in the same moment
     except BlockingIOError:
         return True
     finally:

@@ -99,7 +99,7 @@ async def idle(session: Session, observe: Observe, deadline: float | None) -> Js
             raise not_begun(session)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay):
-                await session.link.grown(sample["output"]["end"])
+                await session.line.grown(sample["output"]["end"])
         delay = min(delay * 2, SAMPLE_MAX_S)
     raise HoldfastError(
         "conflict", f"the kernel of {session.name} has ended", f"hold restart {session.name} starts an empty one"

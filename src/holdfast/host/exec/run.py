@@ -170,18 +170,17 @@ class Execs(Watching):
                 )  # fmt: skip
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay):
-                    await session.link.grown(sample["output"]["end"])
+                    await session.line.grown(sample["output"]["end"])
             delay = min(delay * 2, SAMPLE_MAX_S)
         how = "does not answer" if session.unresponsive else "has ended"
         raise HoldfastError("conflict", f"{session.name} {how}", f"hold status {session.name}")
 
     def _prepare(self, session: Session, prompt: Json, source: bytes, actor: Json, exec_id: str) -> Command:
         """The command's files and its record: all that comes before the shell hears of it."""
-        assert session.link is not None
         token, shell = os.urandom(16).hex(), str(prompt["shell"])
         record = {
             "exec_id": exec_id, "token": token, "shell": shell, "shell_pid": inner_pid(prompt["pid"]),
-            "state": "running", "exit_code": None, "from": session.link.end, "start": None, "end": None, "cwd": None,
+            "state": "running", "exit_code": None, "from": session.line.end, "start": None, "end": None, "cwd": None,
             "prompt": None, "duration_ms": 0, "started_at": time.time(), "operator": actor["operator"],
             "generation": session.manifest["generation"], "actor": actor, "void": False,
             "source": source[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace"),
@@ -202,9 +201,8 @@ class Execs(Watching):
 
     async def _type(self, command: Command, actor: Json, prompt: Json | None, why: str | None) -> bool:
         session = command.session
-        assert session.link is not None
         try:
-            told = await session.link.input(
+            told = await session.line.input(
                 command.typed, actor, command.id, prompt, watch=command.next_at,
                 what="exec", exec_id=command.id, why=why,
             )  # fmt: skip

@@ -205,11 +205,10 @@ class Watching:
 
     async def _act_for(self, command: Command, data: bytes) -> None:
         """Type as the operator whose command this is, who holds the controls until it ends."""
-        assert command.session.link is not None
         # A record of an older host has no kind: the least of them takes nothing from anybody.
         actor = command.record.get("actor") or {"operator": command.record["operator"], "kind": "agent", "name": ""}
-        with contextlib.suppress(HoldfastError):  # refused where somebody took the controls meanwhile
-            await command.session.link.input(data, actor, command.id, what="exec", exec_id=command.id)
+        with contextlib.suppress(HoldfastError):  # somebody took the controls meanwhile, or it has ended
+            await command.session.line.input(data, actor, command.id, what="exec", exec_id=command.id)
 
     async def _probe(self, command: Command, sample: Json) -> None:
         name, _ = foreground(sample)

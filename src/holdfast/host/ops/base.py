@@ -100,7 +100,6 @@ class Base:
         if session.link is None:
             return session.reader.bounds()[1]
         status = await session.link.act("status")
-        session.learn(status)
         return int(status["output"]["end"])
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
 import time
 from typing import Any
 
@@ -14,7 +12,7 @@ from ...model.errors import HoldfastError, invalid
 from ...model.grants import Scope
 from ...model.names import refused
 from ...model.times import rfc3339
-from .. import coming, handed, kernels, recipe, views
+from .. import coming, handed, kernels, recipe, survivors, views
 from ..identity import scope_of
 from ..recovery import words
 from ..session import Session
@@ -138,7 +136,7 @@ class Lifetime(Approving):
             await coming.call_off(session)
         elif session.link is None:
             self._note("stop", session, caller, request, survivors=True)
-            await self._stop_survivors(session, grace)
+            await survivors.end(session, grace)
         else:
             self._note_unless_kept("stop", session, caller, request, grace_s=grace)
             await self._stop(session, caller, grace, why_of(request))
@@ -163,23 +161,6 @@ class Lifetime(Approving):
                 "timeout", f"{session.name} did not end", f"hold ps {session.name} shows what is left"
             ) from None
 
-    async def _stop_survivors(self, session: Session, grace_s: float) -> None:
-        """A lost session's processes have no keeper to end them: the host does, by their mark."""
-        deadline = time.monotonic() + grace_s
-        left = views.survivors_of(session)
-        for signal_ in (signal.SIGTERM, signal.SIGKILL):
-            for pid in left:
-                try:
-                    os.kill(pid, signal_)
-                except (ProcessLookupError, PermissionError):
-                    continue
-            while (left := views.survivors_of(session)) and (
-                signal_ == signal.SIGKILL or time.monotonic() < deadline
-            ):
-                await asyncio.sleep(0.02)
-                if time.monotonic() > deadline + _STOP_EXTRA_S:
-                    return
-
     async def op_restart(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
         if session.live:
@@ -191,7 +172,7 @@ class Lifetime(Approving):
             self._note_unless_kept("stop", session, caller, request, grace_s=_grace(request))
             await self._stop(session, caller, _grace(request), why_of(request))
         elif session.state == "lost":
-            await self._stop_survivors(session, limits.STOP_GRACE_S)
+            await survivors.end(session, limits.STOP_GRACE_S)
         await asyncio.shield(self._start_again(session, caller, request))
         await self.journal.written()
         return await self._view(session, full=False)
