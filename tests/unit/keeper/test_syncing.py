@@ -43,7 +43,7 @@ def test_what_is_printed_during_a_sync_is_synced_without_more_output(
         keeper.turn(0.1 if wait is None else min(wait, 0.1))
 
     os.write(program.slave, b"one")
-    while not keeper.syncing:
+    while not keeper.syncing.since:
         turn()
     os.write(program.slave, b"two")
     while keeper.log.end < 6:

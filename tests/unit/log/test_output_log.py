@@ -176,23 +176,6 @@ def test_an_offset_past_what_is_on_disk_is_kept_without_output(tmp_path: Path) -
     assert LogReader(folder).bounds() == (0, 1 << 32)
 
 
-def test_everything_up_to_the_end_is_among_what_is_synced_also_segments_that_are_full(tmp_path: Path) -> None:
-    log = OutputLog(str(tmp_path), 0, segment_bytes=1000, retain_bytes=1 << 20)
-    for n in range(5):
-        log.add(TERMINAL, b"x" * 600, n * 20_000)
-    files = log.sync_targets()
-    names = {os.path.basename(os.readlink(f"/proc/self/fd/{fd}")) for fd in files}
-    assert names == set(os.listdir(tmp_path))
-    assert len(names) == 6
-    for fd in files:
-        os.close(fd)
-    again = log.sync_targets()
-    assert len(again) == 2  # what was handed out is not handed out again
-    for fd in again:
-        os.close(fd)
-    log.close()
-
-
 def test_a_disk_that_never_syncs_costs_a_bounded_number_of_open_files(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     log = OutputLog(str(tmp_path), 0, segment_bytes=100, retain_bytes=1 << 20)
