@@ -61,6 +61,10 @@ async def test_a_cell_whose_session_dies_under_it_is_told_so_and_never_as_a_succ
         assert told["state"] in ("shell_ended", "refused"), told
         assert told["exit_code"] != 0
         seen = await tools("status", session="calc")
+        async with asyncio.timeout(LONG):
+            while seen["state"] == "live":  # which it is until the kernel is gone as well
+                await asyncio.sleep(0.05)
+                seen = await tools("status", session="calc")
         assert seen["state"] == ("lost" if victim == "keeper" else "exited"), seen
         if victim == "keeper":
             assert seen.get("exit") in (None, {"known": False}), seen

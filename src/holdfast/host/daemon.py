@@ -186,6 +186,7 @@ class Daemon:
         await self.journal.close()
         self.ledger.close()
         self.zygote.stop()
+        self.registry.close()
         for path in (registration, self.home.running_file):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)

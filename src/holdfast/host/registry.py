@@ -385,6 +385,9 @@ class Registry:
         session.touch()
         self._on_event(session, {"event": "removed"})
 
+    def close(self) -> None:
+        self._later.shutdown()  # the bounds of sessions, and what is left of them, are seen to before the host leaves
+
 
 @functools.cache
 def boot_id() -> str:
