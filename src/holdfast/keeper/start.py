@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 
 from ..model.home import SessionFolder
 from .keeper import Keeper
 from .program import Launch
+
+
+def take_lock(folder: SessionFolder) -> int:
+    """The session's lock; BlockingIOError where it has a keeper. Held by this process alone, for its whole life: who
+    can take it knows that the keeper is dead."""
+    lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return lock
 
 
 def order(folder: SessionFolder, pipes: bool, launch: Launch) -> Launch:
