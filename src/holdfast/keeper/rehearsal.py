@@ -35,6 +35,9 @@ _CHUNKS, _CHUNK_HEAD = (64 << 10, 32 << 10, 16 << 10, 8 << 10, 4 << 10, 2 << 10,
 _IN_A_ROW = 4  # chunks side by side: the end of the heap, or a gap that makes no difference any more
 _TAKEN_MAX = 1 << 20  # bytes of one size: an end where an allocator is none of these
 _LOCKS = 4096  # of 48 bytes: a forked interpreter makes eight, and would look for them in what is left of larger gaps
+# The C library gives the end of its heap back to the kernel as soon as 128 KB of it are free, which in a flood is after
+# every chunk. Once it has freed a block of this size it waits for twice as much.
+_HEAP_END = 256 << 10
 _EPOCHS = 1 << 62  # granted without a word to the disk: nobody's input depends on them
 _SIZE = [80, 24]
 _ME = {"operator": "op_rehearsal", "kind": "human", "name": "rehearsal"}
@@ -162,6 +165,7 @@ def fill_up() -> list[object]:
     Otherwise each of its first objects goes into another gap on another shared page, which is then copied whole.
     """
     kept: list[object] = []
+    bytes(_HEAP_END)
     for size in (*_CHUNKS, *range(_CHUNKS[-1], _BLOCKS_MAX, -_BLOCK)):
         _neighbours(size, size + _CHUNK_HEAD, _IN_A_ROW, kept)
     kept += (allocate_lock() for _ in range(_LOCKS))
