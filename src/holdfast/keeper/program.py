@@ -78,11 +78,11 @@ class Launch:
         self.overdue: Callable[[], None] | None = None  # called once when the child takes long
 
     @classmethod
-    def prepare(cls, pipes: bool) -> Launch:
+    def prepare(cls, pipes: bool, fork: Callable[[], int] = os.fork) -> Launch:
         program, stdio = open_ends(pipes)
         orders, ours = os.pipe2(os.O_CLOEXEC)
         line, theirs = os.pipe2(os.O_CLOEXEC)
-        program.pid = os.fork()
+        program.pid = fork()
         if program.pid == 0:
             _child(stdio, not pipes, orders, theirs)
         os.close(orders)
@@ -103,11 +103,14 @@ class Launch:
 
     def discard(self) -> None:
         """Another kind of program is wanted: close every end of this one, which ends its child."""
+        self.close()
+        os.waitpid(self.program.pid, 0)
+
+    def close(self) -> None:
         mine = self.program
         for fd in (mine.master, mine.slave, mine.stdin, mine.stdout, mine.stderr, self._orders, self._line):
             if fd >= 0:
                 os.close(fd)
-        os.waitpid(mine.pid, 0)
 
     def ready(self) -> tuple[Program, Json]:
         """The program's ends, and what a keeper must know of the manifest. The exec is still to come."""

@@ -7,10 +7,8 @@ quicker: what was rehearsed runs specialised from the first time on.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import select
 import signal
 import socket
 import sys
@@ -22,12 +20,9 @@ from ..system import kernel
 from ..wire import frames
 from .hello import status
 from .keeper import Keeper
-from .program import Launch, Program, open_ends
-from .start import listen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .program import Json
+from .program import Launch, open_ends
+from .spare import next_start, settle_in
+from .start import order, start, take_lock
 
 _ROUNDS = 20  # CPython 3.11 specialises a function after eight calls, and an instruction some runs later
 # CPython's allocator of small objects: sizes in steps of 16 bytes, each from pools of 16 KB.
@@ -39,13 +34,14 @@ _BYTES_HEAD = sys.getsizeof(b"")
 _CHUNKS, _CHUNK_HEAD = (64 << 10, 32 << 10, 16 << 10, 8 << 10, 4 << 10, 2 << 10, 1 << 10), 16
 _IN_A_ROW = 4  # chunks side by side: the end of the heap, or a gap that makes no difference any more
 _TAKEN_MAX = 1 << 20  # bytes of one size: an end where an allocator is none of these
-_LOCKS = 64  # a forked interpreter makes eight new ones; the C library keeps seven gaps of a size, and finds some more
+_LOCKS = 4096  # of 48 bytes: a forked interpreter makes eight, and would look for them in what is left of larger gaps
+# The C library gives the end of its heap back to the kernel as soon as 128 KB of it are free, which in a flood is after
+# every chunk. Once it has freed a block of this size it waits for twice as much.
+_HEAP_END = 256 << 10
 _EPOCHS = 1 << 62  # granted without a word to the disk: nobody's input depends on them
 _SIZE = [80, 24]
 _ME = {"operator": "op_rehearsal", "kind": "human", "name": "rehearsal"}
 _SIGCHLD, _IGNORED = int(signal.SIGCHLD), int(signal.SIG_IGN)  # the zygote has it ignored
-_MESSAGE_BYTES = 8192  # a path
-_TAKE = int(socket.MSG_DONTWAIT) | int(socket.MSG_CMSG_CLOEXEC)
 
 
 def rehearse(folder: str) -> None:
@@ -54,72 +50,66 @@ def rehearse(folder: str) -> None:
     try:
         os.makedirs(folder, mode=0o700)
         for _ in range(_ROUNDS):
-            _be_spare(folder)
-            _session(SessionFolder(folder))
+            _session(SessionFolder(folder), _be_spare(folder))
     except OSError:
         pass
     finally:
+        _handle(_SIGCHLD, _IGNORED)
         _remove(folder)
 
 
-def _be_spare(folder: str) -> None:
-    """What comes before a session is known: a name, a registration, a line to the host, the ends of a terminal."""
-    kernel.set_name("hold-zygote")
-    os.unlink(kernel.register(folder))
-    kernel.rehearse()
-    _handle(_SIGCHLD, _IGNORED)
+def _be_spare(folder: str) -> tuple[socket.socket, socket.socket]:
+    """What comes before a session is known, up to its start; the host's end and the keeper's of its first channel."""
     host, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    os.dup2(null, null)
-    line = socket.socket(fileno=os.dup(ours.fileno()))
-    waiting = select.poll()
-    waiting.register(line, select.POLLIN)
-    socket.send_fds(host, [b"t" + os.fsencode(folder)], [null])
-    waiting.poll(0)
-    message, passed, _, _ = line.recvmsg(_MESSAGE_BYTES, socket.CMSG_LEN(4), _TAKE)
-    os.fsdecode(message[1:])
-    os.close(int.from_bytes(passed[0][2][:4], sys.byteorder))
-    for sock in (host, ours, line):
+    alive, held = os.pipe2(os.O_CLOEXEC)
+    one_of_three = os.dup(alive)
+    registration, line, null = settle_in(ours.fileno(), folder, "hold-zygote", (one_of_three,))
+    kernel.become_subreaper()
+    kernel.become_subreaper(False)
+    launch = Launch.prepare(pipes=False, fork=os.getpid)  # everything of it but the fork
+    launch.close()
+    near, far = socket.socketpair()
+    socket.send_fds(host, [b"t" + os.fsencode(folder)], [far.fileno()])
+    told = next_start(line, alive)
+    assert told is not None
+    for fd in (alive, held, one_of_three, null, line.detach()):
+        os.close(fd)
+    for sock in (host, ours, far):
         sock.close()
-    os.close(null)
+    os.unlink(registration)
+    return near, socket.socket(fileno=told[2])
 
 
-def _session(folder: SessionFolder) -> None:
+def _session(folder: SessionFolder, ends: tuple[socket.socket, socket.socket]) -> None:
+    """The start of a session whose program is never there, and some of its life."""
     manifest = {"id": "ses_rehearsal", "token": "t", "generation": 1, "kind": "terminal", "size": _SIZE, "tty": "/"}
     line, theirs = os.pipe2(os.O_CLOEXEC)
     os.write(theirs, json.dumps(manifest).encode() + b"\n")
     os.close(theirs)
     orders, ours = os.pipe2(os.O_CLOEXEC)
-    launch = Launch(open_ends(False)[0], False, ours, line)  # everything of a launch but the fork
-    launch.order(folder.path)
+    program = open_ends(False)[0]
+    host, channel = ends
+    host.send(frames.message(frames.HELLO, {"v": 1, "token": "t", "role": "host", "via": "host", **_ME}))
+    os.close(take_lock(folder))
+    launch = order(folder, False, Launch(program, False, ours, line))
     os.close(orders)
-    started, told = launch.ready()
-    _keep(folder, started, told)
-    launch.confirm()
-
-
-def _keep(folder: SessionFolder, started: Program, told: Json) -> None:
-    lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    os.close(lock)
-    keeper = Keeper(folder, told, started, listen(folder))
+    launch.overdue = _never
+    kernel.set_name("hold-zygote")
+    keeper = start(folder, launch, channel)
     keeper.epoch_ceiling = _EPOCHS
-    host, channel = socket.socketpair()
     try:
-        first = keeper.adopt(channel)
-        first.corked = True
-        host.send(frames.message(frames.HELLO, {"v": 1, "token": "t", "role": "host", "via": "host", **_ME}))
-        keeper.turn(0)
-        first.corked = False
-        keeper.guarded(first, first.flush)
         keeper.begin()
         _converse(keeper, host)
     finally:
         signal.set_wakeup_fd(-1)
         _forsake(keeper)
         host.close()
-        for fd in (started.master, started.slave):
+        for fd in (program.master, program.slave):
             os.close(fd)
+
+
+def _never() -> None:
+    """A start that takes long: this one does not."""
 
 
 def _forsake(keeper: Keeper) -> None:
@@ -175,6 +165,7 @@ def fill_up() -> list[object]:
     Otherwise each of its first objects goes into another gap on another shared page, which is then copied whole.
     """
     kept: list[object] = []
+    bytes(_HEAP_END)
     for size in (*_CHUNKS, *range(_CHUNKS[-1], _BLOCKS_MAX, -_BLOCK)):
         _neighbours(size, size + _CHUNK_HEAD, _IN_A_ROW, kept)
     kept += (allocate_lock() for _ in range(_LOCKS))

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
+import time
 
 from ..model.home import SessionFolder
 from .keeper import Keeper
 from .program import Launch
+
+_LOCK_TRIES, _LOCK_PAUSE_S = 200, 0.005  # a second: a look takes microseconds, and a starved one is starved no longer
+
+
+def take_lock(folder: SessionFolder) -> int:
+    """The session's lock; BlockingIOError where it has a keeper. Held by this process alone, for its whole life: who
+    can take it knows that the keeper is dead. Somebody who looks has it too, for that moment, so it is tried again."""
+    lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    for left in range(_LOCK_TRIES, -1, -1):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if not left:
+                raise
+            time.sleep(_LOCK_PAUSE_S)
+    return lock
 
 
 def order(folder: SessionFolder, pipes: bool, launch: Launch) -> Launch:

@@ -12,15 +12,12 @@ and its spare.
 from __future__ import annotations
 
 import errno
-import fcntl
 import gc
 import os
 import select
 import signal
 import socket
 import sys
-import time
-from _signal import signal as _handle  # type: ignore[import-not-found]
 
 from ..model.home import Home, SessionFolder
 from ..system import kernel
@@ -28,12 +25,10 @@ from ..wire import frames
 from .ending import not_started
 from .program import Launch, StartFailed
 from .rehearsal import fill_up, rehearse
-from .start import order, start
+from .spare import next_start, settle_in
+from .start import order, start, take_lock
 
 _MESSAGE_MAX = 8192  # a path
-_TAKE = int(socket.MSG_DONTWAIT) | int(socket.MSG_CMSG_CLOEXEC)  # a number: adding up enumerations takes memory
-_LOCK_TRIES, _LOCK_PAUSE_S = 200, 0.005  # a second: a look takes microseconds, and a starved one is starved no longer
-_SIGCHLD = int(signal.SIGCHLD)
 
 
 def serve(sock: socket.socket, roles: str) -> None:
@@ -145,18 +140,10 @@ def _refuse(channel_fd: int, code: str, message: str) -> None:
 
 def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
     """Wait for a start and keep it; end with the zygote or the host. Does not return."""
-    # A keeper does want to know how its children end. Set by the bare call of the C module: the one that Python shows
-    # makes enumerations of its answer, and what that touches is 100 KB for every keeper.
-    _handle(_SIGCHLD, _noticed)
-    kernel.set_name("hold-spare")
-    registration = kernel.register(roles)
-    host = socket.socket(fileno=os.dup(line))
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    for number in (0, 1, 2):  # the host's line was descriptor 0
-        os.dup2(null, number)
+    registration, host, null = settle_in(line, roles, "hold-spare", (0, 1, 2))  # the host's line was descriptor 0
     kernel.become_subreaper()
     launch = Launch.prepare(pipes=False)
-    told = _next_start(host, alive)
+    told = next_start(host, alive)
     if told is None:
         _unlink(registration)
         os._exit(0)
@@ -164,32 +151,12 @@ def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
     keep(SessionFolder(folder), pipes, channel, launch, registration, _Word(word), (host.detach(), null, alive))
 
 
-def _noticed(number: int, frame: object) -> None:
-    """Only to have a handler: a keeper's loop is woken through its descriptor."""
-
-
-def _next_start(host: socket.socket, alive: int) -> tuple[str, bool, int] | None:
-    """The folder of the next start, whether it is on pipes, and its channel; None when host or zygote are gone."""
-    waiting = select.poll()
-    waiting.register(host, select.POLLIN)
-    waiting.register(alive, select.POLLIN)
-    while True:
-        if any(fd == alive for fd, _ in waiting.poll()):
-            return None
-        try:
-            message, passed, _, _ = host.recvmsg(_MESSAGE_MAX, socket.CMSG_LEN(4), _TAKE)
-        except BlockingIOError:
-            continue
-        if not message:
-            return None
-        return os.fsdecode(message[1:]), message[:1] == b"p", int.from_bytes(passed[0][2][:4], sys.byteorder)
-
-
 def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, registration: str, word: _Word,
          spent: tuple[int, ...]) -> None:  # fmt: skip
     """Be the keeper of the session in `folder` until it ends. Does not return. `spent` are a spare's descriptors."""
-    lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    if not _locked(lock):
+    try:
+        take_lock(folder)
+    except BlockingIOError:
         _refuse(channel, "conflict", "the session already has a keeper")
         _give_up(registration, word)
     first = socket.socket(fileno=channel)
@@ -214,18 +181,6 @@ def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, regis
     keeper.run()
     _unlink(registration)
     os._exit(0)
-
-
-def _locked(lock: int) -> bool:
-    """Held by this process alone, for its whole life: who can take it knows that the keeper is dead. Somebody who looks
-    has it too, for that moment, so it is tried again."""
-    for _ in range(_LOCK_TRIES):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            time.sleep(_LOCK_PAUSE_S)
-    return False
 
 
 class _Word:

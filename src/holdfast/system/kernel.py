@@ -7,7 +7,7 @@ import fcntl
 import os
 import struct
 
-_PR_GET_DUMPABLE, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 3, 4, 36
+_PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
 _KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}  # the call's number
 _JOIN_SESSION_KEYRING = 1
 # PIDFD_GET_INFO with PIDFD_INFO_EXIT (Linux 6.15): struct pidfd_info, of which the mask and the exit status are ours.
@@ -18,15 +18,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _prctl = _libc.prctl  # looked up once: a name that is new to ctypes costs every keeper pages of its own
 
 
-def become_subreaper() -> None:
+def become_subreaper(yes: bool = True) -> None:
     """Orphans below this process come to it instead of pid 1: what a session started stays in its tree."""
-    if _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+    if _prctl(_PR_SET_CHILD_SUBREAPER, int(yes), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
-
-
-def rehearse() -> None:
-    """The way of the calls above, without an effect: for a process that is about to be forked."""
-    _prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0)
 
 
 def set_name(name: str) -> None:
