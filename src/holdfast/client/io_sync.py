@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import sys
 import time
@@ -42,11 +43,13 @@ def connect_socket(home: Home) -> socket.socket:
 class Wire:
     """One connection to the host: a request out, a reply and perhaps a descriptor back."""
 
-    __slots__ = ("_decoder", "sock")
+    __slots__ = ("_arrived", "_decoder", "sock")
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self._decoder = requests.Decoder()
+        self._arrived = select.poll()
+        self._arrived.register(sock, select.POLLIN)
 
     @classmethod
     def connect(cls, home: Home, autostart: bool) -> Wire:
@@ -84,6 +87,8 @@ class Wire:
         """The reply and its descriptor (-1: none)."""
         received = -1
         while True:
+            # Whoever waits in `recvmsg` is also woken when the host has read the request: for nothing, on every call.
+            self._arrived.poll()
             data, with_it, _, _ = self.sock.recvmsg(REPLY_BYTES, ONE_DESCRIPTOR)
             if with_it:
                 received = int.from_bytes(with_it[0][2][:4], sys.byteorder)

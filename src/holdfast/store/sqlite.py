@@ -21,6 +21,7 @@ from ..model.limits import GROUP_MAX, WRITES_QUEUED_MAX
 from . import sqlite_quick
 from .base import Foreseen, Query, Row, Transaction
 from .migrations import all_migrations
+from .sqlite_ahead import Ahead
 from .sqlite_file import clock, closed, connect, explain, prepare
 
 T = TypeVar("T")
@@ -31,6 +32,8 @@ _WAL_BYTES_FIRST, _WAL_BYTES_MORE = 256 << 10, 2 << 20  # how far ahead the log 
 _WAL_BYTES_IDLE = 4 << 20  # when nobody writes, a log above this is folded in,
 _WAL_COMMITS_IDLE = 64  # and one that has not grown since, as it is overwritten, after so many commits
 _IDLE_S = 0.5  # nobody writes: no commit came for this long
+_LAND_S = 0.05  # and for what was acknowledged ahead of its commit: others, who look into the file, do not wait long
+_HASTE_US = 50_000  # threads whose writes come closer than this are in the middle of something short
 
 
 class _Job:
@@ -97,6 +100,9 @@ class SqliteStore:
         self._nudged = False  # the writer thread knows that there are commits beside its own
         self._threads: list[threading.Thread] = []
         self._texts: dict[str, str] = {}
+        self._ahead: Ahead | None = None
+        self._hasty_at = 0  # when threads wrote last, and all went as foreseen
+        self._wal = -1  # a descriptor of the log
         self._wal_bytes = 0  # the log's length as `_lengthen` left it
         self._folded_bytes = 0  # and when it was folded in last; with the commits since
         self._commits = 0
@@ -105,7 +111,7 @@ class SqliteStore:
     @classmethod
     async def open(cls, path: str, migrations: list[tuple[int, str]] | None = None) -> SqliteStore:
         self = cls(path)
-        self._writer = await asyncio.to_thread(prepare, self.path, migrations or all_migrations())
+        self._writer, self._ahead = await asyncio.to_thread(prepare, self.path, migrations or all_migrations())
         for name, loop, line in (
             ("store-writer", self._write_loop, self._writes),
             ("store-reader", self._read_loop, self._reads),
@@ -139,7 +145,8 @@ class SqliteStore:
 
     def read_now(self, transaction: Callable[[], Transaction[T]]) -> T:
         job = _Job(transaction)
-        self._look(job)
+        if not self._look_ahead(job):
+            self._look(job)
         value: T = _outcome(job)
         return value
 
@@ -166,9 +173,11 @@ class SqliteStore:
         seen, going = -1, True  # how many commits there were when nobody was in line; -1: nothing to look after
         while going:
             try:
-                job = line.get(timeout=None if seen < 0 else _IDLE_S)
+                job = line.get(timeout=None if seen < 0 else _LAND_S if self._kept else _IDLE_S)
             except queue.Empty:
                 with self._turn:
+                    if self._kept and seen == self._commits and self._land_quietly():
+                        continue
                     if seen == self._commits:
                         self._fold()
                         seen, self._nudged = -1, False
@@ -181,8 +190,13 @@ class SqliteStore:
                 seen = self._commits
         with self._turn:
             assert self._writer is not None
+            assert self._ahead is not None
+            self._land_quietly()
             self._writer.close()
-            self._writer = None
+            self._ahead.close()
+            if self._wal >= 0:
+                os.close(self._wal)
+            self._writer = self._ahead = None
 
     def _commit_line(self, batch: list[_Job]) -> None:
         """Commit these and whoever else is in line. Under the turn."""
@@ -204,11 +218,43 @@ class SqliteStore:
             for waiting in batch:
                 waiting.error = closed()
         else:
-            self._commit(self._writer, batch)
+            left = self._write_ahead(self._writer, batch)
+            if left:
+                self._commit(self._writer, left)
             self._commits += 1
         for waiting in batch:
             waiting.done = True
         _tell([waiting for waiting in batch if isinstance(waiting, _Awaited)])
+
+    def _write_ahead(self, database: sqlite3.Connection, batch: list[_Job]) -> list[_Job]:
+        """Those that are left for a commit: all, unless threads write in quick succession and it is as foreseen."""
+        assert self._ahead is not None
+        now, quicks = clock(), [job.quick for job in batch if job.quick is not None and not isinstance(job, _Awaited)]
+        near = len(quicks) == len(batch)
+        hasty, self._hasty_at = near and now - self._hasty_at < _HASTE_US, now if near else 0
+        count = self._ahead.do(database, quicks, clock) if hasty else 0
+        for job, quick in zip(batch[:count], quicks, strict=False):
+            job.value = quick.answer
+        return batch[count:]
+
+    @property
+    def _kept(self) -> bool:
+        return self._ahead is not None and bool(self._ahead.kept)
+
+    def _land(self) -> None:
+        """Commit what was acknowledged ahead of it, before anything else happens to the database. Under the turn."""
+        if self._ahead is not None and self._writer is not None and (self._ahead.open or self._ahead.kept):
+            if self._ahead.open:
+                self._lengthen()
+            self._ahead.land(self._writer)
+
+    def _land_quietly(self) -> bool:
+        """Whether it could be done. Whoever writes or reads next tries again, and is told."""
+        try:
+            self._land()
+        except (sqlite3.Error, HoldfastError) as e:
+            log.warning("cannot commit to %s what is written beside it: %s", self.path, e)
+        return not self._kept
 
     def _commit(self, database: sqlite3.Connection, batch: list[_Job]) -> None:
         """One transaction of the database for all of the batch; each may fail alone.
@@ -216,6 +262,8 @@ class SqliteStore:
         They seldom do. So all are run without a way back for each, and when one fails, all again with one.
         """
         try:
+            self._land()
+            changes = database.total_changes
             database.execute("BEGIN IMMEDIATE")
             self._lengthen()
             for job in batch:
@@ -231,8 +279,10 @@ class SqliteStore:
                     database.execute("RELEASE one")
             if database.in_transaction:
                 database.execute("COMMIT")
-        except sqlite3.Error as e:
-            error = explain(e, self.path)
+            if database.total_changes > changes and not any(job.error for job in batch):
+                self._ahead.flushed()
+        except (sqlite3.Error, HoldfastError) as e:
+            error = explain(e, self.path) if isinstance(e, sqlite3.Error) else e
             try:
                 if database.in_transaction:
                     database.execute("ROLLBACK")
@@ -248,7 +298,9 @@ class SqliteStore:
         SQLite's write lock: nobody else is adding to it.
         """
         try:
-            size = os.stat(self.path + "-wal").st_size
+            if self._wal < 0:
+                self._wal = os.open(self.path + "-wal", os.O_WRONLY | os.O_CLOEXEC)
+            size = os.lseek(self._wal, 0, os.SEEK_END)
             if size == self._wal_bytes:
                 return
             self._wal_bytes = size
@@ -285,9 +337,27 @@ class SqliteStore:
                 self._reader.close()
                 self._reader = None
 
+    def _look_ahead(self, job: _Job) -> bool:
+        """Whether it could be read where what is not committed yet can be seen: then there need be no commit for it."""
+        if not self._kept:
+            return False
+        with self._turn:
+            if self._ahead is None or self._writer is None or not self._ahead.open:
+                return False
+            try:
+                job.value = self._drive(self._writer, job.transaction())
+            except sqlite3.Error as e:
+                job.error = explain(e, self.path)
+            except BaseException as e:  # noqa: BLE001 - it belongs to whoever asked, not to the turn
+                job.error = e
+            return True
+
     def _look(self, job: _Job) -> None:
         with self._reading:
             try:
+                if self._kept:
+                    with self._turn:
+                        self._land()
                 if self._closed and self._reader is None:
                     raise closed()
                 if self._reader is None:
