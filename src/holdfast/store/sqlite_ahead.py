@@ -37,20 +37,12 @@ class Ahead:
 
     def recover(self, database: sqlite3.Connection) -> None:
         """Do what a store before us acknowledged and did not commit."""
-        data = self._file.content()
-        if not outstanding(data, _chapter(database)):
-            return
-        database.execute("BEGIN IMMEDIATE")
-        try:
-            again(database, data, self._file.path)
-            database.execute("COMMIT")
-        except BaseException:
-            database.execute("ROLLBACK")
-            raise
+        join(database, self._file.content(), self._file.path)
 
     def do(self, database: sqlite3.Connection, quicks: Sequence[Quick], clock: Callable[[], int]) -> int:
         """Do the first so many, as far as things are as foreseen, and flush them; how many. On an error none is done."""
-        if self._off or len(self.kept) + len(quicks) > _TOGETHER:
+        owed = bool(self.kept) and not self.open  # comes first, and the usual way sees to that
+        if self._off or owed or len(self.kept) + len(quicks) > _TOGETHER:
             return 0
         try:
             if not self.open and not self._begin(database):
@@ -135,14 +127,21 @@ class Ahead:
         self._file.close()
 
 
-def again(database: sqlite3.Connection, data: bytes, path: str) -> int:
-    """Within a transaction: do what the records in `data` have and the database has not; how many."""
-    records = outstanding(data, _chapter(database))
-    for record in records:
-        _do_again(database, record.quick, record.now, path)
-    if records:
-        database.execute(f"PRAGMA user_version={records[-1].chapter}")
-    return len(records)
+def join(database: sqlite3.Connection, data: bytes, path: str) -> None:
+    """Do what the records in `data` have and the database has not."""
+    if not outstanding(data, _chapter(database)):
+        return
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        records = outstanding(data, _chapter(database))  # another one may have been quicker
+        for record in records:
+            _do_again(database, record.quick, record.now, path)
+        if records:
+            database.execute(f"PRAGMA user_version={records[-1].chapter}")
+        database.execute("COMMIT")
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
 
 
 def _do_again(database: sqlite3.Connection, quick: Quick, now: int, path: str) -> None:
