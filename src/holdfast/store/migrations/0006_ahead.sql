@@ -1,2 +1,0 @@
--- Changes no table. From here on a SQLite file may have acknowledged writes in a file beside it (store/ahead.py): a
--- program that does not know of it must not open the database, and leaves one with a newer number alone.
