@@ -8,7 +8,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from ..model.errors import HoldfastError
 from ..model.limits import STORE_WAIT_S
@@ -88,7 +88,7 @@ class PostgresStore:
     @classmethod
     async def open(
         cls, url: str, migrations: list[tuple[int, str]] | None = None, *, wait_s: float = STORE_WAIT_S
-    ) -> PostgresStore:
+    ) -> Self:
         self = cls(url, wait_s)
         known = migrations or all_migrations()
         try:

@@ -173,7 +173,7 @@ class NearPostgres(PostgresStore):
             line.close()
 
 
-# -- a call that needs an event loop only sometimes ----------------------------------------------------------------------
+# -- a call that needs an event loop only sometimes --------------------------------------------------------------------
 
 
 def run(call: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> T:
@@ -196,4 +196,5 @@ def _awake() -> Generator[None, None, None]:
 @types.coroutine
 def _rest(call: Coroutine[Any, Any, T]) -> Generator[Any, None, T]:
     """A call that was begun, from where it waits."""
-    return (yield from call)  # type: ignore[misc]
+    value: T = yield from call
+    return value

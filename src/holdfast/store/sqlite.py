@@ -14,7 +14,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..model.errors import HoldfastError
 from ..model.limits import GROUP_MAX, WRITES_QUEUED_MAX
@@ -23,6 +23,7 @@ from .base import Foreseen, Query, Row, Transaction
 from .migrations import all_migrations
 from .sqlite_ahead import Ahead
 from .sqlite_file import clock, closed, connect, explain, prepare
+from .sqlite_jobs import Awaited, Job, outcome, tell
 
 T = TypeVar("T")
 log = logging.getLogger("holdfast.store")
@@ -36,53 +37,7 @@ _LAND_S = 0.05  # and for what was acknowledged ahead of its commit: others, who
 _HASTE_US = 50_000  # threads whose writes come closer than this are in the middle of something short
 
 
-class _Job:
-    """A transaction, and what became of it."""
-
-    __slots__ = ("done", "error", "quick", "transaction", "value")
-
-    def __init__(self, transaction: Callable[[], Transaction[Any]], quick: Foreseen | None = None) -> None:
-        self.transaction, self.quick = transaction, None if quick is None else quick()
-        self.value: Any = None
-        self.error: BaseException | None = None
-        self.done = False
-
-
-class _Awaited(_Job):
-    """One that a coroutine waits for."""
-
-    __slots__ = ("future", "loop")
-
-    def __init__(self, transaction: Callable[[], Transaction[Any]], quick: Foreseen | None = None) -> None:
-        super().__init__(transaction, quick)
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
-
-    def settle(self) -> None:
-        if self.future.cancelled():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.value)
-
-
-def _settle(jobs: list[_Awaited]) -> None:
-    for job in jobs:
-        job.settle()
-
-
-def _tell(jobs: list[_Awaited]) -> None:
-    """Wake each event loop once: waking it is a system call, and a batch is mostly of one."""
-    for loop in {job.loop for job in jobs}:
-        mine = [job for job in jobs if job.loop is loop]
-        try:
-            loop.call_soon_threadsafe(_settle, mine)
-        except RuntimeError:
-            pass  # it has ended: nobody waits any more
-
-
-_Line = queue.SimpleQueue[_Awaited | None | bool]  # None: the end; True: somebody else wrote
+_Line = queue.SimpleQueue[Awaited | None | bool]  # None: the end; True: somebody else wrote
 
 
 class SqliteStore:
@@ -93,7 +48,7 @@ class SqliteStore:
         self.url = "sqlite:///" + self.path
         self._writes: _Line = queue.SimpleQueue()
         self._reads: _Line = queue.SimpleQueue()
-        self._near: deque[_Job] = deque()  # of threads that wait; they, or whoever has the turn, commit these
+        self._near: deque[Job] = deque()  # of threads that wait; they, or whoever has the turn, commit these
         self._turn, self._reading = threading.Lock(), threading.Lock()  # for the writing and the reading connection
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
@@ -132,7 +87,7 @@ class SqliteStore:
 
     def write_now(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
         """`write` for a thread that can wait. While one flushes, others gather in line; the next takes them all."""
-        job = _Job(transaction, quick)
+        job = Job(transaction, quick)
         self._near.append(job)
         with self._turn:
             while not job.done:
@@ -140,20 +95,20 @@ class SqliteStore:
         if not self._nudged:
             self._nudged = True
             self._writes.put(True)
-        value: T = _outcome(job)
+        value: T = outcome(job)
         return value
 
     def read_now(self, transaction: Callable[[], Transaction[T]]) -> T:
-        job = _Job(transaction)
+        job = Job(transaction)
         if not self._look_ahead(job):
             self._look(job)
-        value: T = _outcome(job)
+        value: T = outcome(job)
         return value
 
     async def _ask(self, line: _Line, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
         if self._closed:
             raise closed()
-        job = _Awaited(transaction, quick)
+        job = Awaited(transaction, quick)
         line.put(job)
         value: T = await job.future
         return value
@@ -186,7 +141,7 @@ class SqliteStore:
                 continue
             going = job is not None
             with self._turn:
-                self._commit_line([job] if isinstance(job, _Awaited) else [])
+                self._commit_line([job] if isinstance(job, Awaited) else [])
                 seen = self._commits
         with self._turn:
             assert self._writer is not None
@@ -198,7 +153,7 @@ class SqliteStore:
                 os.close(self._wal)
             self._writer = self._ahead = None
 
-    def _commit_line(self, batch: list[_Job]) -> None:
+    def _commit_line(self, batch: list[Job]) -> None:
         """Commit these and whoever else is in line. Under the turn."""
         try:
             while self._near and len(batch) < GROUP_MAX:
@@ -208,7 +163,7 @@ class SqliteStore:
                 if job is None:
                     self._writes.put(None)  # the end is the writer thread's to see
                     break
-                if isinstance(job, _Awaited):
+                if isinstance(job, Awaited):
                     batch.append(job)
         except queue.Empty:
             pass  # the writer thread was faster, and waits for the turn with it
@@ -224,12 +179,12 @@ class SqliteStore:
             self._commits += 1
         for waiting in batch:
             waiting.done = True
-        _tell([waiting for waiting in batch if isinstance(waiting, _Awaited)])
+        tell([waiting for waiting in batch if isinstance(waiting, Awaited)])
 
-    def _write_ahead(self, database: sqlite3.Connection, batch: list[_Job]) -> list[_Job]:
+    def _write_ahead(self, database: sqlite3.Connection, batch: list[Job]) -> list[Job]:
         """Those that are left for a commit: all, unless threads write in quick succession and it is as foreseen."""
         assert self._ahead is not None
-        now, quicks = clock(), [job.quick for job in batch if job.quick is not None and not isinstance(job, _Awaited)]
+        now, quicks = clock(), [job.quick for job in batch if job.quick is not None and not isinstance(job, Awaited)]
         near = len(quicks) == len(batch)
         hasty, self._hasty_at = near and now - self._hasty_at < _HASTE_US, now if near else 0
         count = self._ahead.do(database, quicks, clock) if hasty else 0
@@ -256,7 +211,7 @@ class SqliteStore:
             log.warning("cannot commit to %s what is written beside it: %s", self.path, e)
         return not self._kept
 
-    def _commit(self, database: sqlite3.Connection, batch: list[_Job]) -> None:
+    def _commit(self, database: sqlite3.Connection, batch: list[Job]) -> None:
         """One transaction of the database for all of the batch; each may fail alone.
 
         They seldom do. So all are run without a way back for each, and when one fails, all again with one.
@@ -280,6 +235,7 @@ class SqliteStore:
             if database.in_transaction:
                 database.execute("COMMIT")
             if database.total_changes > changes and not any(job.error for job in batch):
+                assert self._ahead is not None
                 self._ahead.flushed()
         except (sqlite3.Error, HoldfastError) as e:
             error = explain(e, self.path) if isinstance(e, sqlite3.Error) else e
@@ -313,7 +269,7 @@ class SqliteStore:
         except OSError:
             pass  # not made yet; or a full disk, which SQLite meets only when it needs the room
 
-    def _run(self, database: sqlite3.Connection, job: _Job, undo: str) -> None:
+    def _run(self, database: sqlite3.Connection, job: Job, undo: str) -> None:
         """One transaction of a batch. Where SQLite undid all of the batch with it, the error is passed on."""
         try:
             if job.quick is not None and sqlite_quick.done(database, job.quick, clock()):
@@ -329,15 +285,15 @@ class SqliteStore:
 
     def _read_loop(self, line: _Line) -> None:
         while (job := line.get()) is not None:
-            if isinstance(job, _Awaited):
+            if isinstance(job, Awaited):
                 self._look(job)
-                _tell([job])
+                tell([job])
         with self._reading:
             if self._reader is not None:
                 self._reader.close()
                 self._reader = None
 
-    def _look_ahead(self, job: _Job) -> bool:
+    def _look_ahead(self, job: Job) -> bool:
         """Whether it could be read where what is not committed yet can be seen: then there need be no commit for it."""
         if not self._kept:
             return False
@@ -352,7 +308,7 @@ class SqliteStore:
                 job.error = e
             return True
 
-    def _look(self, job: _Job) -> None:
+    def _look(self, job: Job) -> None:
         with self._reading:
             try:
                 if self._kept:
@@ -402,9 +358,3 @@ class SqliteStore:
                 self._folded_bytes, self._commits = size, 0
         except (OSError, sqlite3.Error) as e:
             log.warning("cannot fold the log of %s in: %s", self.path, e)
-
-
-def _outcome(job: _Job) -> Any:
-    if job.error is not None:
-        raise job.error
-    return job.value

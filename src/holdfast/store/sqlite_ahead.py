@@ -1,4 +1,4 @@
-"""Foreseen writes in quick succession: done in a transaction that stays open, and flushed as records ahead of its commit.
+"""Foreseen writes in quick succession: done in a transaction that stays open, flushed as records ahead of its commit.
 
 For whoever reads through the store nothing is different. Others who look into the file see what is committed: that
 comes after so many writes, before anybody else writes or reads, and once nothing came for a moment. SQLite need not
@@ -40,7 +40,7 @@ class Ahead:
         join(database, self._file.content(), self._file.path)
 
     def do(self, database: sqlite3.Connection, quicks: Sequence[Quick], clock: Callable[[], int]) -> int:
-        """Do the first so many, as far as things are as foreseen, and flush them; how many. On an error none is done."""
+        """Do them in order as far as things are as foreseen, and flush them; how many. On an error none is done."""
         owed = bool(self.kept) and not self.open  # comes first, and the usual way sees to that
         if self._off or owed or len(self.kept) + len(quicks) > _TOGETHER:
             return 0
@@ -120,8 +120,7 @@ class Ahead:
 
     def flushed(self) -> None:
         """SQLite has flushed a commit, and with it all before: the records are not needed any more."""
-        if self._at > 0:
-            self._at = 0
+        self._at = min(self._at, 0)
 
     def close(self) -> None:
         self._file.close()

@@ -160,7 +160,7 @@ async def test_another_store_waits_for_what_is_ahead_and_from_then_on_there_is_n
 
 
 async def test_what_is_not_as_foreseen_is_told_and_what_was_before_it_stays(tmp_path: Path) -> None:
-    async with working(tmp_path / "work.db") as (_, work, worker):
+    async with working(tmp_path / "work.db") as (_, _, worker):
         await worker.steps(0, 4)
         with pytest.raises(HoldfastError, match="ended already"):
             await worker.end("s2", result="other")
@@ -206,7 +206,7 @@ async def test_a_commit_that_fails_is_made_up_for_by_whoever_comes_next(tmp_path
 async def test_records_that_cannot_be_flushed_are_no_reason_to_refuse(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with working(tmp_path / "work.db") as (store, work, worker):
+    async with working(tmp_path / "work.db") as (store, _, worker):
         await worker.steps(0, 4)
 
         def broken(self: ahead.AheadFile, data: bytes, at: int) -> None:
