@@ -60,8 +60,7 @@ class Ahead:
                 self._at += len(data)
                 self.kept += [(quick, now) for quick in quicks[:count]]
             return count
-        except (sqlite3.Error, OSError, ValueError, TypeError) as e:
-            # The usual way finds the same error, and says it to whom it concerns.
+        except Exception as e:  # noqa: BLE001 - the usual way finds the same error, and says it to whom it concerns
             self._off = isinstance(e, OSError)
             log.log(logging.WARNING if self._off else logging.DEBUG, "not written ahead of %s: %s", self._wal, e)
             self._undo(database)
