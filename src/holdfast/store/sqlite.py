@@ -179,17 +179,24 @@ class SqliteStore:
             self._commits += 1
         for waiting in batch:
             waiting.done = True
-        tell([waiting for waiting in batch if isinstance(waiting, Awaited)])
+        awaited = [waiting for waiting in batch if isinstance(waiting, Awaited)]
+        if awaited:
+            tell(awaited)
 
     def _write_ahead(self, database: sqlite3.Connection, batch: list[Job]) -> list[Job]:
         """Those that are left for a commit: all, unless threads write in quick succession and it is as foreseen."""
         assert self._ahead is not None
-        now, quicks = clock(), [job.quick for job in batch if job.quick is not None and not isinstance(job, Awaited)]
-        near = len(quicks) == len(batch)
-        hasty, self._hasty_at = near and now - self._hasty_at < _HASTE_US, now if near else 0
+        quicks = [job.quick for job in batch if job.quick is not None and not isinstance(job, Awaited)]
+        if len(quicks) < len(batch):
+            self._hasty_at = 0
+            return batch
+        now = clock()
+        hasty = now - self._hasty_at < _HASTE_US
         count = self._ahead.do(database, quicks, clock) if hasty else 0
         for job, quick in zip(batch[:count], quicks, strict=False):
             job.value = quick.answer
+        # What is not as foreseen seldom comes alone: a run that is taken up again finds its steps done.
+        self._hasty_at = 0 if hasty and count < len(batch) else now
         return batch[count:]
 
     @property

@@ -49,13 +49,13 @@ class Ahead:
                 return 0
             now, place = clock(), len(self.kept)
             records = [packed(self._chapter, place + n, quick, now) for n, quick in enumerate(quicks)]
-            if self._at + len(padded(records)) > FILE_BYTES:
+            data, count = padded(records), 0
+            if self._at + len(data) > FILE_BYTES:
                 return 0
-            count = 0
             while count < len(quicks) and sqlite_quick.done(database, quicks[count], now):
                 count += 1
             if count:
-                data = padded(records[:count])
+                data = data if count == len(records) else padded(records[:count])
                 self._file.write(data, self._at)
                 self._at += len(data)
                 self.kept += [(quick, now) for quick in quicks[:count]]
