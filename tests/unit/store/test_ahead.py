@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.client import archive
 from holdfast.model.errors import HoldfastError
 from holdfast.store import ahead, sqlite
 from holdfast.store.base import Quick
@@ -287,3 +289,27 @@ def test_chapters_go_round() -> None:
 
 def test_an_empty_file_and_one_of_zeros_hold_nothing() -> None:
     assert names(b"", 0) == names(bytes(8192), 0) == names(b"hfa1", 0) == []
+
+
+# -- backups -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", ["in the middle", "after a death"])
+async def test_a_backup_has_what_is_not_committed(tmp_path: Path, when: str) -> None:
+    async with working(tmp_path / "work.db") as (_, _, worker):
+        await worker.steps(0, 20)
+        left = dead(tmp_path / "work.db")
+        home = tmp_path / "home"
+        if when == "in the middle":
+            home.symlink_to(tmp_path)
+        else:
+            home.symlink_to(left.parent)
+        packed = io.BytesIO()
+        archive.write(str(home), packed, {"holdfast_backup": archive.FORMAT})
+        assert committed(home / "work.db") < 20, "the backup is taken before anybody commits it"
+    back = tmp_path / "back"
+    back.mkdir()
+    packed.seek(0)
+    archive.unpack(packed, str(back), 1 << 30)
+    assert sorted(p.name for p in back.glob("work.db*")) == ["work.db"]
+    assert (await found(back / "work.db"))["steps"] == {f"s{n}": n for n in range(20)}
