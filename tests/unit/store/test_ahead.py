@@ -205,16 +205,20 @@ async def test_a_commit_that_fails_is_made_up_for_by_whoever_comes_next(tmp_path
         assert (await work.run_status(run=worker.mine["run"]))["steps"]["done"] == 10
 
 
+@pytest.mark.parametrize("before", ["something ahead", "nothing ahead"])
 async def test_records_that_cannot_be_flushed_are_no_reason_to_refuse(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
-    async with working(tmp_path / "work.db") as (store, _, worker):
+    async with working(tmp_path / "work.db") as (store, work, worker):
         await worker.steps(0, 4)
+        if before == "nothing ahead":
+            await work.run_status(run=worker.mine["run"])
+            assert not store._kept
 
-        def broken(self: ahead.AheadFile, data: bytes, at: int) -> None:
+        def broken(self: ahead.AheadFile) -> None:
             raise OSError(5, "Input/output error")
 
-        monkeypatch.setattr(ahead.AheadFile, "write", broken)
+        monkeypatch.setattr(ahead.AheadFile, "flush", broken)
         await worker.steps(4, 4)
         assert not store._kept, "the usual way from here on"
         left = dead(tmp_path / "work.db")
@@ -228,6 +232,29 @@ async def test_values_larger_than_the_file_go_the_usual_way(tmp_path: Path) -> N
             await worker.end(f"s{n}", result="x" * 900_000)
         left = dead(tmp_path / "work.db")
     assert [len(v) for v in (await found(left))["steps"].values()] == [900_000] * 4
+
+
+def appended(path: Path, *quicks: Quick) -> None:
+    """More records behind those that are there."""
+    data = path.read_bytes()
+    last = ahead.outstanding(data, int.from_bytes(data[4:8], "little") - 1)[-1]
+    written = data.rindex(b"hfa1") // 4096 * 4096 + 4096
+    more = [ahead.packed(last.chapter, last.place + 1 + n, quick, last.now) for n, quick in enumerate(quicks)]
+    path.write_bytes(data[:written] + ahead.padded(more) + bytes(4096))
+
+
+async def test_a_last_record_that_sqlite_refused_is_left_out_and_any_other_is_a_damage(tmp_path: Path) -> None:
+    async with working(tmp_path / "work.db") as (_, _, worker):
+        await worker.steps(0, 5)
+        left = dead(tmp_path / "work.db")
+    refused = Quick("step_ended", (worker.mine["run"], "never", worker.mine["epoch"], "op", "{}", "1", "req"), None)
+    other = tmp_path / "other"
+    shutil.copytree(left.parent, other)
+    appended(left.parent / "work.db-ahead", refused)
+    assert (await found(left))["steps"] == {f"s{n}": n for n in range(5)}
+    appended(other / "work.db-ahead", refused, refused)
+    with pytest.raises(HoldfastError, match="do not fit"):
+        await SqliteStore.open(str(other / "work.db"))
 
 
 async def test_records_of_another_database_are_left_alone(tmp_path: Path) -> None:
