@@ -1,4 +1,4 @@
-"""The commonest writes in as few statements as SQLite can do them: a look at the run, one for the step, one for the log.
+"""The commonest writes in as few statements as SQLite can do them: a look at the run, the step, its entry in the log.
 
 Where things are not as foreseen nothing is changed, and the transaction itself is run and says what is the matter.
 There is one writer, and these run under its lock: what the first one saw is still so for the others, and, of a
