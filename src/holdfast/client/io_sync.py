@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import sys
 import time
@@ -50,11 +51,13 @@ def descriptor(with_it: list[tuple[int, int, bytes]], before: int) -> int:
 class Wire:
     """One connection to the host: a request out, a reply and perhaps a descriptor back."""
 
-    __slots__ = ("_decoder", "sock")
+    __slots__ = ("_arrived", "_decoder", "sock")
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self._decoder = requests.Decoder()
+        self._arrived = select.poll()
+        self._arrived.register(sock, select.POLLIN)
 
     @classmethod
     def connect(cls, home: Home, autostart: bool) -> Wire:
@@ -93,6 +96,8 @@ class Wire:
         received = -1
         try:
             while True:
+                # Whoever waits in `recvmsg` is also woken when the host has read the request: for nothing, each time.
+                self._arrived.poll()
                 data, with_it, _, _ = self.sock.recvmsg(REPLY_BYTES, ONE_DESCRIPTOR, CLOSED_ON_EXEC)
                 if with_it:
                     received = descriptor(with_it, received)

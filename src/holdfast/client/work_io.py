@@ -116,12 +116,14 @@ class Direct:
     def _call_here(self, name: str, args: dict[str, Any]) -> Any:
         import asyncio
 
+        from ..store.postgres_near import run
+
         if self._near_loop is None:
             self._near_loop = asyncio.new_event_loop()
         try:
             if self._near is None:
                 self._near = self._near_loop.run_until_complete(self._open_beside())
-            return self._near_loop.run_until_complete(self._near.call(name, **args))
+            return run(self._near.call(name, **args), self._near_loop)
         except HoldfastError:
             raise
         except BaseException:  # Ctrl-C in the middle of it: what the connection is at is not known
@@ -142,11 +144,11 @@ class Direct:
         return Work(await open_store(self._url), self._by)
 
     async def _open_beside(self) -> Any:
-        from ..store.open import open_store
+        from ..store.postgres_near import NearPostgres
         from ..work.near import Beside, growing
 
         assert self._loop is not None
-        return Beside(await open_store(self._url), self._by, growing(self._work, self._loop))
+        return Beside(await NearPostgres.open(self._url), self._by, growing(self._work, self._loop))
 
     def close(self) -> None:
         import asyncio

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
+import select
 import socket
 import struct
 import threading
@@ -106,6 +107,9 @@ class Lanes:
         sock.setblocking(True)
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             sock.setsockopt(socket.SOL_SOCKET, option, _WHILE)
+        # Not in `recv`: whoever waits there is also woken when the client has read its reply, for nothing.
+        arrived = select.poll()
+        arrived.register(sock, select.POLLIN)
         while True:
             while waiting:
                 reply = self._answer(waiting[0], ride.peer)
@@ -113,10 +117,9 @@ class Lanes:
                     return waiting
                 del waiting[0]
                 sock.sendall(quick.encode(reply))
-            try:
-                data = sock.recv(_RECV_BYTES)
-            except BlockingIOError:
+            if not arrived.poll(LANE_IDLE_S * 1000):
                 return []
+            data = sock.recv(_RECV_BYTES)
             if not data:
                 return None
             waiting += ride.decoder.feed(data)

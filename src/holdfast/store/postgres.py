@@ -8,7 +8,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from ..model.errors import HoldfastError
 from ..model.limits import STORE_WAIT_S
@@ -27,7 +27,7 @@ except ImportError:
 T = TypeVar("T")
 log = logging.getLogger("holdfast.store")
 
-_WORDS = {"int": "BIGINT", "bytes": "BYTEA", "strict": ""}
+_WORDS = {"int": "BIGINT", "bytes": "BYTEA", "strict": "", "server": ""}
 _MARKS = {
     "{now}": "(extract(epoch from clock_timestamp()) * 1000000)::bigint",
     "{for_update}": "FOR UPDATE",
@@ -54,7 +54,7 @@ _SYNCHRONOUS = (
 )
 
 # The server goes, is going, or is coming back: wait. Everything else a repetition would not mend.
-_AWAY = (
+AWAY = (
     asyncpg.exceptions.AdminShutdownError,
     asyncpg.exceptions.CrashShutdownError,
     asyncpg.exceptions.CannotConnectNowError,
@@ -88,13 +88,13 @@ class PostgresStore:
     @classmethod
     async def open(
         cls, url: str, migrations: list[tuple[int, str]] | None = None, *, wait_s: float = STORE_WAIT_S
-    ) -> PostgresStore:
+    ) -> Self:
         self = cls(url, wait_s)
         known = migrations or all_migrations()
         try:
             async with self._connection() as connection, connection.transaction():
                 await self._migrate(connection, known)  # a wrong address is told at once, not waited for
-        except _AWAY as e:
+        except AWAY as e:
             raise self._unreachable(e) from None
         except asyncpg.PostgresError as e:
             await self.close()
@@ -120,7 +120,7 @@ class PostgresStore:
             connection = self._idle.pop()
             try:
                 await connection.close(timeout=2)
-            except (*_AWAY, asyncpg.PostgresError):
+            except (*AWAY, asyncpg.PostgresError):
                 connection.terminate()
 
     def terminate(self) -> None:
@@ -139,7 +139,7 @@ class PostgresStore:
         try:
             async with self._connection() as connection:
                 return bool(await connection.fetch(text, *quick.args))
-        except (*_AWAY, *_CLASH, *_STRANGER, asyncpg.exceptions.UniqueViolationError):
+        except (*AWAY, *_CLASH, *_STRANGER, asyncpg.exceptions.UniqueViolationError):
             return False
         except asyncpg.PostgresError as e:
             raise self._explain(e) from e
@@ -160,7 +160,7 @@ class PostgresStore:
                 clashes += 1
                 if clashes > _CLASHES_MAX:
                     raise HoldfastError("busy", f"{self.shown}: {e}", "try again") from None
-            except _AWAY as e:
+            except AWAY as e:
                 now = time.monotonic()
                 if not waited_since:
                     waited_since = now
@@ -185,7 +185,7 @@ class PostgresStore:
         await connection.execute(begin)
         try:
             value = await self._drive(connection, transaction())
-        except (*_AWAY, asyncio.CancelledError):
+        except (*AWAY, asyncio.CancelledError):
             raise  # the connection is given up, and the server rolls back
         except BaseException:
             await connection.execute("ROLLBACK")
@@ -255,7 +255,7 @@ class PostgresStore:
             if self._pooled or "startup parameter" not in str(e):
                 raise
             return await self._connect_pooled()
-        except _AWAY:
+        except AWAY:
             raise
         except (
             asyncpg.exceptions.InvalidAuthorizationSpecificationError,
@@ -300,7 +300,7 @@ class PostgresStore:
 
     def explain(self, error: BaseException) -> HoldfastError:
         """An error of the server or of the way to it, in our words."""
-        if isinstance(error, _AWAY) or not isinstance(error, asyncpg.PostgresError):
+        if isinstance(error, AWAY) or not isinstance(error, asyncpg.PostgresError):
             return self._unreachable(error)
         return self._explain(error)
 

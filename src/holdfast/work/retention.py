@@ -52,6 +52,8 @@ def _forget(attempts: list[str], counts: Json) -> Transaction[None]:
     if not attempts:
         return
     marks = ", ".join("?" * len(attempts))
+    # A remark that somebody is just adding to one of them is there by then, and goes with the rest.
+    yield Query(f"SELECT id FROM attempt WHERE id IN ({marks}) ORDER BY id {{for_update}}", tuple(attempts))
     runs = yield Query(f"SELECT id FROM run WHERE attempt IN ({marks})", tuple(attempts))
     for (run,) in runs:
         gone = yield Query("DELETE FROM step WHERE run = ? RETURNING key", (run,))

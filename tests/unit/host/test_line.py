@@ -50,7 +50,7 @@ async def test_an_answer_that_is_older_than_an_event_behind_it_does_not_undo_it(
     home = Home(str(tmp_path))
     session = Session(home.session("ses_a"), {"id": "ses_a", "name": "a", "generation": 1, "size": [80, 24]})
     os.makedirs(session.folder.path)
-    registry = Registry(home, Zygote(home.roles), lambda session, event: None, lambda id: None)
+    registry = Registry(home, Zygote(home.roles), lambda session, event: None, lambda session: None)
     ours, theirs = socket.socketpair()
     with theirs:
         keeper, link = Keeper(theirs), KeeperLink(ours)

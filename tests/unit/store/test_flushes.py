@@ -11,35 +11,41 @@ import pytest
 PROGRAM = """
 import asyncio, os, sys
 from holdfast.store.open import open_store
+from holdfast.work.near import NearWork
 from holdfast.work.service import Work
 
-async def main(folder, effect, steps, callers):
+async def main(folder, effect, steps, callers, thread):
     store = await open_store(f"sqlite:///{folder}/work.db")
     work = Work(store)
     runs = [await work.begin_run(worker="w") for _ in range(callers)]
     def mark(name):
         try: os.stat(f"/mark-{name}")
         except OSError: pass
-    async def one(made):
-        for n in range(steps):
+    near = NearWork(store, "op", lambda run, size: None)
+    async def call(name, **args):
+        await asyncio.to_thread(near.call_now, name, args) if thread else await work.call(name, **args)
+    async def one(made, first=0):
+        for n in range(first, first + steps):
             step = {"run": made["run"], "key": f"k{n}", "epoch": made["epoch"], "effect": effect, "args": [n]}
-            await work.step_begin(**step)
-            await work.step_end(result="x" * 2000, **step)
+            await call("step_begin", **step)
+            await call("step_end", result="x" * 2000, **step)
+    if thread:
+        await one(runs[0], 1000)  # the file ahead of the database gets its length once
     mark("begin")
     await asyncio.gather(*(one(made) for made in runs))
     mark("end")
     await store.close()
 
-asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5] == "thread"))
 """
 
 
-def flushes(folder: Path, effect: str, steps: int, callers: int = 1) -> int:
+def flushes(folder: Path, effect: str, steps: int, callers: int = 1, where: str = "loop") -> int:
     """fdatasync and fsync between the two marks."""
     trace = folder / "trace"
     subprocess.run(
         ["strace", "-f", "-o", str(trace), "-e", "trace=fdatasync,fsync,newfstatat,stat",
-         sys.executable, "-c", PROGRAM, str(folder), effect, str(steps), str(callers)],
+         sys.executable, "-c", PROGRAM, str(folder), effect, str(steps), str(callers), where],
         check=True, timeout=100,
     )  # fmt: skip
     lines = trace.read_text().splitlines()
@@ -53,6 +59,12 @@ def flushes(folder: Path, effect: str, steps: int, callers: int = 1) -> int:
 def test_a_step_waits_for_the_disk_twice_and_one_without_effect_once(tmp_path: Path, effect: str, most: int) -> None:
     steps = 20
     assert flushes(tmp_path, effect, steps) == most * steps
+
+
+@pytest.mark.parametrize(("effect", "most"), [("unsafe", 2), ("none", 1)])
+def test_a_step_on_a_thread_of_its_own_waits_no_more_often(tmp_path: Path, effect: str, most: int) -> None:
+    steps = 100  # more than are committed together
+    assert flushes(tmp_path, effect, steps, where="thread") == most * steps
 
 
 def test_many_callers_share_their_flushes(tmp_path: Path) -> None:

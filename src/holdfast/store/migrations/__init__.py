@@ -36,8 +36,12 @@ def outstanding(version: int, known: list[tuple[int, str]], where: str) -> list[
 
 
 def statements(sql: str, words: dict[str, str]) -> list[str]:
-    """The single statements of a migration, in a database's own words (for `int`, `bytes` and `strict`)."""
+    """The single statements of a migration, in a database's own words (for `int`, `bytes` and `strict`).
+
+    One that begins with `server` is for those who have a word for it.
+    """
     text = "\n".join(line.partition("--")[0].rstrip() for line in sql.splitlines())
     for mark, word in words.items():
         text = text.replace("{" + mark + "}", word)
-    return [statement.strip() for statement in text.split(";") if statement.strip()]
+    found = (statement.strip() for statement in text.split(";"))
+    return [statement for statement in found if statement and not statement.startswith("{server}")]
