@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
 
+from holdfast.model.limits import LIVE_MAX
 from holdfast.system import keys
 from tests.support import qr
 from tests.support.console import PATIENCE_S, Browser
@@ -99,6 +101,26 @@ async def test_who_loses_a_right_and_is_still_somebody_is_told_so(hold: HomeForT
             assert await terminal.closed() == 4403
             assert (await live.text("gone"))["id"], "the page hears of it, and stays"
         assert client.get("/api/me").status_code == 200
+
+
+async def test_one_person_cannot_take_up_the_room_of_another(hold: HomeForTests, browser: Browser) -> None:
+    enrol(hold, "anna", "human", verbs=["view"], sessions=["*"])
+    made = browser.post("/api/links", status=201, operator="anna")
+
+    async def got_in(until: contextlib.AsyncExitStack) -> bool:
+        page = await until.enter_async_context(browser.socket("/api/live"))
+        with contextlib.suppress(ConnectionClosed):
+            await page.text("sessions")
+        return page.line.close_code is None
+
+    async with contextlib.AsyncExitStack() as until:
+        for _ in range(LIVE_MAX // 2):
+            assert await got_in(until)
+        assert not await got_in(until), "one person has half of it"
+        with _comes(browser.url, made["token"]) as client:
+            browser.http.close()
+            browser.http = client
+            assert await got_in(until)
 
 
 def test_agents_make_no_links_and_nobody_in_a_shared_terminal_does(hold: HomeForTests, browser: Browser) -> None:
