@@ -90,12 +90,12 @@ def fill(home: HomeForTests) -> Path:
 
 def test_an_end_on_a_full_disk_is_known_and_the_rest_of_the_tree_keeps_its_keeper(tight: HomeForTests, gate: Path) -> None:
     s = tight.run("bash", "-c", f"trap '' HUP; sleep 1000 & read -r line < {gate}; exit 7", name="end")
-    keeper, before = tight.keeper_pid(s), s.status()
-    assert before.pid is not None
+    keeper = tight.keeper_pid(s)
+    before = until(lambda: len((v := s.status()).processes) == 2 and v, timeout=WAIT_S)
     left = next(p.pid for p in before.processes if p.pid != before.pid)
     ballast = fill(tight)
     fd = opened(gate)
-    until(lambda: not alive(before.pid), timeout=WAIT_S)  # type: ignore[arg-type]
+    until(lambda: not alive(before.pid), timeout=WAIT_S)
     os.close(fd)
     ended = until(lambda: s.status().exit, timeout=WAIT_S)
     assert (ended.code, ended.known) == (7, True)

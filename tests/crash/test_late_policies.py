@@ -48,8 +48,7 @@ def test_a_program_that_ended_without_a_host_and_left_others_running_is_restarte
     os.mkfifo(gate)
     left = "trap '' HUP; sleep 1000 &"
     session = hold.run("bash", "-c", f"{left} read -r line < {gate}; exit 3", name="again", restart="always")
-    first = session.status()
-    assert first.pid is not None
+    first = until(lambda: len((v := session.status()).processes) == 2 and v, timeout=DEADLINE_S)
     ended = os.pidfd_open(first.pid)
     hold.kill_daemon()
     fd = os.open(gate, os.O_RDWR)  # which does not wait for who reads it
