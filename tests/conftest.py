@@ -10,9 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.home import HomeForTests
 from tests.support.postgres import Server
+
+# How long an example takes to make says how loaded the machine is, and nothing about us.
+settings.register_profile("calm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("calm")
 
 
 def pytest_configure(config: pytest.Config) -> None:
