@@ -155,6 +155,9 @@ class NearPostgres(PostgresStore):
         except _Lost:
             self._drop()  # the transaction finds out
             return False
+        except BaseException:  # Ctrl-C: the answer is still to come, and must not be taken for the next one's
+            self._drop()
+            raise
 
     async def _lay(self) -> None:
         """A connection for the calls to come. Where there is none to be had, they go without."""

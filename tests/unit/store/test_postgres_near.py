@@ -145,6 +145,23 @@ def test_a_write_whose_answer_was_lost_is_not_done_twice(caller: Caller, monkeyp
     assert caller.ask("SELECT COUNT(*) FROM log WHERE step = 'a'") == 2
 
 
+def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller.step("first")
+
+    def interrupted(self: Line) -> tuple[int, str | None]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
+        m.setattr(Line, "_answer", interrupted)
+        caller.call("step_begin", key="a", args=[1])
+    caller.mine["epoch"] += 1
+    with pytest.raises(HoldfastError, match="taken over"):
+        caller.call("step_begin", key="b", args=[1])
+    assert caller.ask("SELECT COUNT(*) FROM step WHERE key = 'b'") == 0
+
+
 def test_an_error_of_the_server_is_left_to_the_transaction_and_the_next_call_works(caller: Caller) -> None:
     caller.step("first")
     assert caller.store._line is not None
