@@ -247,7 +247,7 @@ class SqliteStore:
                 database.execute("COMMIT")
             if wrote:
                 self._ahead.flushed()
-        except (sqlite3.Error, HoldfastError) as e:
+        except Exception as e:  # noqa: BLE001 - theirs, whatever it is: a thread that is told nothing waits for ever
             error = explain(e, self.path) if isinstance(e, sqlite3.Error) else e
             try:
                 if database.in_transaction:

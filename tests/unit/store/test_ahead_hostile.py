@@ -59,6 +59,15 @@ def files(path: Path, to: Path) -> Path:
     return to / path.name
 
 
+def content(path: Path, end: str) -> bytes:
+    return Path(f"{path}{end}").read_bytes()
+
+
+def overwrite(path: Path, end: str, data: bytes) -> None:
+    with open(f"{path}{end}", "r+b") as file:
+        file.write(data)
+
+
 async def states(path: Path) -> dict[str, str]:
     store = await SqliteStore.open(str(path))
     try:
@@ -70,7 +79,6 @@ async def states(path: Path) -> dict[str, str]:
 
 async def test_a_commit_that_changed_no_page_is_no_reason_to_give_records_up(tmp_path: Path) -> None:
     path = tmp_path / "work.db"
-    wal = Path(f"{path}-wal")
 
     def the_same() -> Transaction[None]:
         yield Query("UPDATE run SET state = state")
@@ -83,11 +91,11 @@ async def test_a_commit_that_changed_no_page_is_no_reason_to_give_records_up(tmp
         cut = files(path, tmp_path / "cut")  # flushed, all of it
         worker.steps("a", "b")
         await work.run_ls()  # commits them, and flushes nothing
-        before = wal.read_bytes()
+        before = content(path, "-wal")
         await store.write(the_same)
         assert worker.begin("a")["decision"] != "execute"  # writes nothing either
-        if wal.read_bytes() != before:  # then it was flushed
-            shutil.copy(wal, f"{cut}-wal")
+        if content(path, "-wal") != before:  # then it was flushed
+            shutil.copy(f"{path}-wal", f"{cut}-wal")
         worker.steps("c")
         shutil.copy(f"{path}-ahead", f"{cut}-ahead")
     finally:
@@ -141,9 +149,7 @@ async def test_records_beside_a_database_that_was_put_back_by_hand_never_join_on
             await store.close()
 
     stale = await life("o1", "o2", "o3", more=("o4", "o5"))
-    for end in ("", "-wal", "-shm", "-ahead"):
-        Path(f"{path}{end}").unlink(missing_ok=True)
-    shutil.copy(saved, path)
+    shutil.copy(saved, path)  # after a clean end there is no log beside it
     shutil.copy(f"{stale}-ahead", f"{path}-ahead")
     left = await life("n1", "n2", "n3")
     assert set(await states(left)) == {"first", "second", "a", "n1", "n2", "n3", "slow n1", "slow n2", "slow n3"}
@@ -165,8 +171,7 @@ async def test_what_a_power_cut_left_of_a_torn_write_does_not_join_on_to_the_nex
 
     torn = [ahead.packed(chapter + 1, n, begun(f"torn {n}"), 17) for n in range(3)]
     blocks = [bytes(4096), ahead.padded(torn[1:2]), ahead.padded(torn[2:3])]  # the first one did not reach the disk
-    data = Path(f"{path}-ahead").read_bytes()
-    Path(f"{path}-ahead").write_bytes(b"".join(blocks) + data[3 * 4096 :])
+    overwrite(path, "-ahead", b"".join(blocks))
     store = await SqliteStore.open(str(path))
     try:
         living = Worker(store, worker.made)
