@@ -154,15 +154,18 @@ class AheadFile:
         return os.pread(self._fd, FILE_BYTES, 0)
 
     def fill(self) -> None:
-        """Give it its length in zeros, on disk, so that a flush afterwards writes records and nothing else."""
-        if os.fstat(self._fd).st_size < FILE_BYTES:
-            os.pwrite(self._fd, bytes(FILE_BYTES), 0)
-            os.fsync(self._fd)
-            folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        """Give it its length in zeros, on disk, so that a flush afterwards writes records and nothing else.
+
+        One that has its length gets them as well: of a write that a power cut tore, later records may be there and the
+        first one not. They would join on to the next first one of that chapter, which is another one.
+        """
+        os.pwrite(self._fd, bytes(FILE_BYTES), 0)
+        os.fsync(self._fd)
+        folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def put(self, data: bytes, at: int) -> None:
         """On its way to the disk; `flush` waits for it."""

@@ -44,6 +44,7 @@ class Line:
         self._sock = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
         self._sock.settimeout(_ANSWER_S)
         self._prepared: set[str] = set()
+        self._more = b""  # what came behind an answer: a notice, perhaps only a part of it yet
 
     @classmethod
     def over(cls, connection: asyncpg.Connection[Any]) -> Line | None:
@@ -68,7 +69,7 @@ class Line:
 
     def _answer(self) -> tuple[int, str | None]:
         """How many rows came, and the code of an error."""
-        rows, code, data = 0, None, b""
+        rows, code, data = 0, None, self._more
         while True:
             more = self._sock.recv(_RECV_BYTES)
             if not more:
@@ -83,6 +84,7 @@ class Line:
                 elif data[at] == _ERROR:
                     code = _code(data[at + 5 : end])
                 elif data[at] == _READY:
+                    self._more = data[end:]
                     return rows, code
                 at = end
             data = data[at:]
@@ -155,6 +157,9 @@ class NearPostgres(PostgresStore):
         except _Lost:
             self._drop()  # the transaction finds out
             return False
+        except BaseException:  # Ctrl-C: the answer is still to come, and must not be taken for the next one's
+            self._drop()
+            raise
 
     async def _lay(self) -> None:
         """A connection for the calls to come. Where there is none to be had, they go without."""

@@ -239,12 +239,15 @@ class SqliteStore:
                     database.execute("SAVEPOINT one")
                     self._run(database, job, "ROLLBACK TO one")
                     database.execute("RELEASE one")
+            assert self._ahead is not None
+            wrote = database.in_transaction and database.total_changes > changes
+            if wrote:
+                self._ahead.touch(database)
             if database.in_transaction:
                 database.execute("COMMIT")
-            if database.total_changes > changes and not any(job.error for job in batch):
-                assert self._ahead is not None
+            if wrote:
                 self._ahead.flushed()
-        except (sqlite3.Error, HoldfastError) as e:
+        except Exception as e:  # noqa: BLE001 - theirs, whatever it is: a thread that is told nothing waits for ever
             error = explain(e, self.path) if isinstance(e, sqlite3.Error) else e
             try:
                 if database.in_transaction:
@@ -305,7 +308,7 @@ class SqliteStore:
         if not self._kept:
             return False
         with self._turn:
-            if self._ahead is None or self._writer is None or not self._ahead.open:
+            if self._ahead is None or self._writer is None or not (self._ahead.open and self._writer.in_transaction):
                 return False
             try:
                 job.value = self._drive(self._writer, job.transaction())

@@ -42,6 +42,7 @@ class Ahead:
 
     def do(self, database: sqlite3.Connection, quicks: Sequence[Quick], clock: Callable[[], int]) -> int:
         """Do them in order as far as things are as foreseen, and flush them; how many. On an error none is done."""
+        self._look_whether_open(database)
         owed = bool(self.kept) and not self.open  # comes first, and the usual way sees to that
         if self._off or owed or len(self.kept) + len(quicks) > _TOGETHER:
             return 0
@@ -71,8 +72,8 @@ class Ahead:
         except Exception as e:  # noqa: BLE001 - the usual way finds the same error, and says it to whom it concerns
             self._off = isinstance(e, OSError)
             log.log(logging.WARNING if self._off else logging.DEBUG, "not written ahead of %s: %s", self._wal, e)
+            self._erase(written)  # first: with nothing kept, another store may come in after the other
             self._undo(database)
-            self._erase(written)
             return 0
 
     def _put(self, data: bytes) -> int:
@@ -91,27 +92,32 @@ class Ahead:
             log.warning("cannot take a record ahead of %s back: %s", self._wal, e)
 
     def _begin(self, database: sqlite3.Connection) -> bool:
-        if self._at < 0:
-            self._file.fill()
-            if not _chapter(database):
-                # Not from 1: the records of a file that was here before belong to none of its chapters.
-                database.execute(f"PRAGMA user_version={random.randrange(1, CHAPTERS // 2)}")
-            with open(self._wal, "rb") as wal:
-                os.fdatasync(wal.fileno())  # the records that are written over now are committed there
-            self._at = 0
         if not self._file.alone():
             return False
         try:
+            if self._at < 0:
+                self._clear(database)
             database.execute("PRAGMA synchronous=NORMAL")
             database.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error:
+        except BaseException:
             self._over(database)
             raise
         self.open, self._chapter, self._seen = True, (_chapter(database) + 1) % CHAPTERS, {}
         return True
 
+    def _clear(self, database: sqlite3.Connection) -> None:
+        """Forget the records of whoever was here before, once SQLite's own log is sure to have what they say."""
+        if not _chapter(database):
+            # Not from 1: the records of a file that was here before belong to none of its chapters.
+            database.execute(f"PRAGMA user_version={random.randrange(1, CHAPTERS // 2)}")
+        with open(self._wal, "rb") as wal:
+            os.fdatasync(wal.fileno())
+        self._file.fill()
+        self._at = 0
+
     def land(self, database: sqlite3.Connection) -> None:
         """Commit what is kept. Where that fails it stays kept, and nothing else can be done here before it is."""
+        self._look_whether_open(database)
         if not self.kept:
             self._undo(database)
             return
@@ -129,6 +135,11 @@ class Ahead:
         self.kept.clear()
         self._over(database)
 
+    def _look_whether_open(self, database: sqlite3.Connection) -> None:
+        """SQLite ends a transaction by itself when the disk fails it, also under somebody who only reads in it."""
+        if self.open and not database.in_transaction:
+            self._undo(database)
+
     def _undo(self, database: sqlite3.Connection) -> None:
         if database.in_transaction:
             database.execute("ROLLBACK")
@@ -140,6 +151,12 @@ class Ahead:
     def _over(self, database: sqlite3.Connection) -> None:
         database.execute("PRAGMA synchronous=FULL")
         self._file.share()
+
+    def touch(self, database: sqlite3.Connection) -> None:
+        """Something for a commit to write: where no page has changed, as by an UPDATE to the same values, SQLite
+        writes nothing and flushes nothing, and the records would be given up for it."""
+        if self._at > 0:
+            database.execute(f"PRAGMA user_version={_chapter(database)}")
 
     def flushed(self) -> None:
         """SQLite has flushed a commit, and with it all before: the records are not needed any more."""

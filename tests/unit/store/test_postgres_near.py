@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -143,6 +144,37 @@ def test_a_write_whose_answer_was_lost_is_not_done_twice(caller: Caller, monkeyp
         caller.step(f"after {name}")
     assert caller.done()["a"] == 7
     assert caller.ask("SELECT COUNT(*) FROM log WHERE step = 'a'") == 2
+
+
+def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller.step("first")
+
+    def interrupted(self: Line) -> tuple[int, str | None]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as m:
+        m.setattr(Line, "_answer", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            caller.call("step_begin", key="a", args=[1])
+    caller.mine["epoch"] += 1
+    with pytest.raises(HoldfastError, match="taken over"):
+        caller.call("step_begin", key="b", args=[1])
+    assert caller.ask("SELECT COUNT(*) FROM step WHERE key = 'b'") == 0
+
+
+def test_a_notice_that_comes_in_two_parts_behind_an_answer_is_read_as_one() -> None:
+    line = Line.__new__(Line)
+    server, line._sock = socket.socketpair()
+    line._more = b""
+    row, ready = b"D\0\0\0\x06\0\0", b"Z\0\0\0\x05I"
+    notice = b"N\0\0\0\x16SNOTICE\0Mreload\0\0\0"
+    with server, line._sock:
+        server.sendall(row + ready + notice[:7])
+        assert line._answer() == (1, None)
+        server.sendall(notice[7:] + ready)
+        assert line._answer() == (0, None)
 
 
 def test_an_error_of_the_server_is_left_to_the_transaction_and_the_next_call_works(caller: Caller) -> None:
