@@ -113,7 +113,8 @@ def _add_database(tar: tarfile.TarFile, path: str, relative: str) -> int | None:
     with tempfile.TemporaryDirectory(prefix="holdfast-backup-") as folder:
         copy = os.path.join(folder, relative)
         try:
-            ahead = _read(path + "-ahead")  # before the database: what it has by then is not written once more
+            # Before the database: what it has by then is not written once more.
+            ahead = _read(os.path.realpath(path) + "-ahead")
             uri = f"{pathlib.Path(path).as_uri()}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True)) as source, closing(sqlite3.connect(copy)) as target:
                 source.backup(target)

@@ -159,7 +159,7 @@ class AheadFile:
         One that has its length gets them as well: of a write that a power cut tore, later records may be there and the
         first one not. They would join on to the next first one of that chapter, which is another one.
         """
-        os.pwrite(self._fd, bytes(FILE_BYTES), 0)
+        self.put(bytes(FILE_BYTES), 0)
         os.fsync(self._fd)
         folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

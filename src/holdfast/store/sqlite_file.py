@@ -50,7 +50,7 @@ def prepare(path: str, known: list[tuple[int, str]]) -> tuple[sqlite3.Connection
         raise _unwritable(e, path) from None
     database = ahead = None
     try:
-        ahead = Ahead(path)
+        ahead = Ahead(os.path.realpath(path))  # SQLite's log, too, is beside what a link leads to
         database = connect(path, read_only=False)
         ahead.recover(database)  # in the tables for which it was written
         _migrate(database, known, path)

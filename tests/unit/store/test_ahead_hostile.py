@@ -181,3 +181,19 @@ async def test_what_a_power_cut_left_of_a_torn_write_does_not_join_on_to_the_nex
     finally:
         await store.close()
     assert set(await states(left)) == {"first", "second", "a", "warm", "only"}
+
+
+async def test_a_link_leads_to_the_same_records(tmp_path: Path) -> None:
+    path, link = tmp_path / "work.db", tmp_path / "elsewhere.db"
+    link.symlink_to(path)
+    store = await SqliteStore.open(str(link))
+    try:
+        _, worker = await worker_of(store)
+        worker.steps("a")
+        assert store._kept
+        left = files(path, tmp_path / "left")
+    finally:
+        await store.close()
+    other = left.parent / "other.db"
+    other.symlink_to(left)
+    assert await states(other) == dict.fromkeys(["first", "second", "a"], "done")
