@@ -96,6 +96,21 @@ def test_a_daemon_that_dies_during_done_is_not_noticed(hold: HomeForTests, shop:
     assert (caller.returncode, json.loads(out)["status"]) == (0, "done")
 
 
+def test_a_verification_can_be_ended_by_its_name_from_before_it_starts(hold: HomeForTests, shop: Path) -> None:
+    ok(hold, "task", "add", "Bake", "--id", "1", "--verify", "true")
+    ok(hold, "task", "start", "1")
+    project = ok(hold, "task", "show", "1")["project"]
+    told: list[tuple[str, bool]] = []
+
+    def begun(name: str) -> None:
+        told.append((name, any(s.name == name for s in hold.host.sessions(all=True))))
+
+    hold.host.work.tasks.done("1", project=project, begun=begun)
+    [(name, there)] = told
+    assert not there
+    assert any(s.name == name for s in hold.host.sessions(all=True))
+
+
 def test_interrupting_done_ends_its_verification(hold: HomeForTests, shop: Path) -> None:
     ok(hold, "task", "add", "Bake", "--id", "1", "--verify", "echo $$ > pid; exec sleep 600")
     ok(hold, "task", "start", "1")

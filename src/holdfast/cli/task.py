@@ -180,7 +180,10 @@ def _done(args: argparse.Namespace, tasks: Any, which: Json) -> Json:
         made: Json = tasks.done(args.task, epoch=args.epoch, begun=begun, **which)
     except KeyboardInterrupt:
         for session in sessions:
-            Host().call("stop", session=session, grace_s=None, why="interrupted")
+            try:
+                Host().call("stop", session=session, grace_s=None, why="interrupted")
+            except HoldfastError:
+                pass  # it was never begun
         raise
     return made
 

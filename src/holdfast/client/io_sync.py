@@ -97,7 +97,9 @@ class Wire:
         try:
             while True:
                 # Whoever waits in `recvmsg` is also woken when the host has read the request: for nothing, each time.
-                self._arrived.poll()
+                limit = self.sock.gettimeout()
+                if not self._arrived.poll(None if limit is None else limit * 1000):
+                    raise TimeoutError("the host did not answer")
                 data, with_it, _, _ = self.sock.recvmsg(REPLY_BYTES, ONE_DESCRIPTOR, CLOSED_ON_EXEC)
                 if with_it:
                     received = descriptor(with_it, received)

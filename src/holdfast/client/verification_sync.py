@@ -30,7 +30,8 @@ def verify(
     epoch: int | None = None, env: Mapping[str, str] | None = None, why: str | None = None,
     begun: Callable[[str], object] | None = None, written_by: Sequence[str] = (),
 ) -> list[Json]:  # fmt: skip
-    """Run the checks; [{command, exit_code, state, duration_ms, tail, session, at}]. `begun` is told the session's id.
+    """Run the checks; [{command, exit_code, state, duration_ms, tail, session, at}]. `begun` is told the session's
+    name, before it starts: whoever gives up while that is under way can still end it.
 
     `written_by` are the operators whose commands these are: an agent's may do no more than that agent. With a `run` the
     session is noted as one of its sessions, so that cancelling the task ends it.
@@ -39,25 +40,26 @@ def verify(
         return []
     lease = None if run is None or epoch is None else (run, epoch)
     ttl = 0.0 if lease is None else _lasting(host, *lease)
-    session = begin(host, checks, cwd=cwd, name=name, env=env, why=why, written_by=written_by)
+    label = re.sub(r"[^A-Za-z0-9._-]", "-", name)[: NAME_MAX - 16]
+    called = f"verify-{label}-{ids.new('', 6)}"
     if begun is not None:
-        begun(session.id)
+        begun(called)
+    session = begin(host, checks, cwd=cwd, name=called, env=env, why=why, written_by=written_by)
     if run is not None:
         host.work.call("run_session", run=run, session=session.id, generation=1, from_offset=0, epoch=epoch)
     return outcome(session, checks, lease, ttl)
 
 
 def begin(
-    host: Host, checks: Sequence[Mapping[str, Any]], *, cwd: str, name: str = "task",
+    host: Host, checks: Sequence[Mapping[str, Any]], *, cwd: str, name: str,
     env: Mapping[str, str] | None = None, why: str | None = None, written_by: Sequence[str] = (),
 ) -> Session:  # fmt: skip
     """The session in which they run."""
     program = os.path.join(os.path.dirname(__file__), "verifier.py")
     plain = [{"command": c["command"], "timeout_s": c["timeout_s"]} for c in checks]
-    label = re.sub(r"[^A-Za-z0-9._-]", "-", name)[: NAME_MAX - 16]
     return host.run(
-        [sys.executable, "-I", program, json.dumps(plain)], name=f"verify-{label}-{ids.new('', 6)}", cwd=cwd,
-        pipes=True, env=env, why=why, written_by=written_by, record=True,
+        [sys.executable, "-I", program, json.dumps(plain)], name=name, cwd=cwd, pipes=True, env=env, why=why,
+        written_by=written_by, record=True,
     )  # fmt: skip
 
 
