@@ -220,43 +220,30 @@ async def _missing(after: Path, told: list[str]) -> list[str]:
 
 
 async def work(folder: str, synchronous: str, acks: str) -> None:
-    """Steps, a turn for each line on stdin; each acknowledgement is noted outside of the disk that loses power.
-
-    `ahead`: on threads, whose writes are flushed ahead of SQLite's commit; `ahead-unflushed`: they are not.
-    """
-    from holdfast.store import ahead, sqlite, sqlite_file
-    from holdfast.work.near import NearWork
+    """Steps, a turn for each line on stdin; each acknowledgement is noted outside of the disk that loses power."""
+    from holdfast.store import sqlite, sqlite_file
     from holdfast.work.service import Work
 
     durable = sqlite_file.connect
 
     def connect(path: str, *, read_only: bool) -> sqlite3.Connection:
         database = durable(path, read_only=read_only)
-        if synchronous in ("NORMAL", "OFF"):
+        if synchronous != "as-shipped":
             database.execute(f"PRAGMA synchronous={synchronous}")
         return database
 
     sqlite_file.connect = connect
-    if synchronous == "ahead-unflushed":
-        ahead.os.fdatasync = lambda fd: None  # type: ignore[attr-defined]
-    sqlite._HASTE_US = 3600 * 1_000_000  # however slow this disk is
-    store = await sqlite.SqliteStore.open(f"{folder}/work.db")
-    plane, near = Work(store, "op_worker"), NearWork(store, "op_worker", lambda run, size: None)
+    plane = Work(await sqlite.SqliteStore.open(f"{folder}/work.db"), "op_worker")
     made = await plane.begin_run(worker="w", ttl_s=3600)
     mine = {"run": made["run"], "epoch": made["epoch"]}
     fd = os.open(acks, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
-    async def call(name: str, **args: Any) -> Any:
-        if synchronous.startswith("ahead"):
-            return await asyncio.to_thread(near.call_now, name, {**args, **mine})
-        return await plane.call(name, **args, **mine)
-
     async def caller(turn: int, who: int) -> None:
         for n in range(_STEPS // _CALLERS):
             key = f"{turn}-{who}-{n}"
-            await call("step_begin", key=key, args=[key])
+            await plane.step_begin(key=key, args=[key], **mine)
             os.write(fd, f"begun {made['run']} {key}\n".encode())
-            await call("step_end", key=key, result=_TEXT)
+            await plane.step_end(key=key, result=_TEXT, **mine)
             os.write(fd, f"ended {made['run']} {key}\n".encode())
 
     say("ready")

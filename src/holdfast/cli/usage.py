@@ -53,7 +53,7 @@ def _look(host: Host) -> Json:
     sessions.sort(key=lambda s: (-s["bytes"], s["session"]))
     parts = {
         "sessions": bytes_below(home.sessions),
-        "work": sum(_size(home.work_db + end) for end in ("", "-wal", "-shm", "-ahead")),
+        "work": sum(_size(home.work_db + end) for end in ("", "-wal", "-shm")),
         "journal": sum(_size(home.ledger + end) for end in ("", "-wal", "-shm")),
         "all": bytes_below(home.path),
     }

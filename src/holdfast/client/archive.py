@@ -33,7 +33,7 @@ _COPY_BYTES = 1 << 20
 _PADDING_BYTES_MAX = 1 << 20  # tar fills its last block of 10 kB
 # What belongs to running processes, or to this machine's agents: a restored home has none of it.
 _LIVING = re.compile(
-    r"host\.(lock|log|sock)(\..*)?|host\.db-(wal|shm|journal)|work\.db-(wal|shm|ahead)|running\.json|web\.(json|lock|log)|roles|keeper\.(lock|sock|json)|links/.*"
+    r"host\.(lock|log|sock)(\..*)?|host\.db-(wal|shm|journal)|work\.db-(wal|shm)|running\.json|web\.(json|lock|log)|roles|keeper\.(lock|sock|json)|links/.*"
     r"|.*\.tmp",
     re.DOTALL,
 )
@@ -108,28 +108,15 @@ def _add_database(tar: tarfile.TarFile, path: str, relative: str) -> int | None:
     import tempfile
     from contextlib import closing
 
-    from ..store.sqlite_ahead import join
-
     with tempfile.TemporaryDirectory(prefix="holdfast-backup-") as folder:
         copy = os.path.join(folder, relative)
         try:
-            # Before the database: what it has by then is not written once more.
-            ahead = _read(os.path.realpath(path) + "-ahead")
             uri = f"{pathlib.Path(path).as_uri()}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True)) as source, closing(sqlite3.connect(copy)) as target:
                 source.backup(target)
-                join(target, ahead, path)
         except sqlite3.Error as e:
             raise HoldfastError("failed", f"cannot copy {path}: {e}", "hold doctor looks at it") from None
         return _add(tar, copy, relative)
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return b""
 
 
 def _member(name: str, kind: bytes, size: int, mtime: float = 0) -> tarfile.TarInfo:

@@ -8,7 +8,6 @@ import time
 
 from ..model.errors import HoldfastError
 from .migrations import VERSIONS, outstanding, statements
-from .sqlite_ahead import Ahead
 
 _WORDS = {"int": "INTEGER", "bytes": "BLOB", "strict": " STRICT"}
 _BUSY_MS = 10_000  # another process with the file open (a backup, the sqlite3 shell) is waited for this long
@@ -41,35 +40,27 @@ def connect(path: str, *, read_only: bool) -> sqlite3.Connection:
     return database
 
 
-def prepare(path: str, known: list[tuple[int, str]]) -> tuple[sqlite3.Connection, Ahead]:
-    """Open, or say in one line why not; do what is written ahead of it, and bring the schema up to date."""
+def prepare(path: str, known: list[tuple[int, str]]) -> sqlite3.Connection:
+    """Open, or say in one line why not; and bring the schema up to date."""
     try:
         # Made by us, so that nobody else can read it, not even for a moment; the log gets the same mode.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as e:
-        raise _unwritable(e, path) from None
-    database = ahead = None
+        code = "store_full" if e.errno == 28 else "store_readonly"
+        raise HoldfastError(
+            code, f"cannot write {path}: {e.strerror}", "check the folder, or set HOLDFAST_STORE"
+        ) from None
+    database = None
     try:
-        ahead = Ahead(os.path.realpath(path))  # SQLite's log, too, is beside what a link leads to
         database = connect(path, read_only=False)
-        ahead.recover(database)  # in the tables for which it was written
         _migrate(database, known, path)
     except BaseException as e:
         if database is not None:
             database.close()
-        if ahead is not None:
-            ahead.close()
         if isinstance(e, sqlite3.Error):
             raise explain(e, path) from e
-        if isinstance(e, OSError):
-            raise _unwritable(e, path) from None
         raise
-    return database, ahead
-
-
-def _unwritable(error: OSError, path: str) -> HoldfastError:
-    code = "store_full" if error.errno == 28 else "store_readonly"
-    return HoldfastError(code, f"cannot write {path}: {error.strerror}", "check the folder, or set HOLDFAST_STORE")
+    return database
 
 
 def _migrate(database: sqlite3.Connection, known: list[tuple[int, str]], path: str) -> None:

@@ -1,6 +1,4 @@
 -- For the writes of a step. {server} begins a statement that is for PostgreSQL alone.
--- A SQLite file may have acknowledged writes in a file beside it from here on (store/ahead.py): a program that does not
--- know of it finds a newer number and leaves the database alone.
 
 -- Whoever writes a step or an entry of the log has locked the run's attempt, and so has whoever forgets the run. Looking
 -- the run up once more, and locking it as well, was a sixth of the server's time for a step.
