@@ -250,8 +250,8 @@ class Keeper:
             return
         if len(self.channels) >= limits.CHANNELS_MAX:
             sock.close()
-            return
-        self.adopt(sock)
+        else:
+            self.adopt(sock)
 
     def adopt(self, sock: socket.socket) -> Channel:
         self.next_key += 1
@@ -279,13 +279,11 @@ class Keeper:
                     receive(self, channel, kind, payload)
                     if self.channels.get(channel.fd) is not channel:
                         return
-            except (frames.ProtocolError, ConnectionError):
-                self.drop(channel)
-                return
-            except Exception:  # noqa: BLE001  (whatever a client sends, the session goes on; keeper.err tells what it was)
-                import traceback
+            except Exception as e:  # noqa: BLE001  (whatever a client sends, the session goes on)
+                if not isinstance(e, frames.ProtocolError | ConnectionError):
+                    import traceback
 
-                traceback.print_exc()
+                    traceback.print_exc()  # keeper.err tells what it was
                 self.drop(channel)
                 return
         if channel.fd in self.channels:
@@ -392,11 +390,9 @@ class Keeper:
                 break
             if pid == self.program.pid and self.exit is None:
                 main_ended(self, status)
-        if self.exit is None:
-            return
         # Roles of Holdfast below us (a host started from in here) are not the session. Who cannot look is not told so.
-        if empty or (not self.own_tree() and tree.read_stat(os.getpid()) is not None):
-            self.done = True
+        if self.exit is not None:
+            self.done |= empty or (not self.own_tree() and tree.read_stat(os.getpid()) is not None)
 
     def drain(self) -> None:
         for fd in list(self._sources):
