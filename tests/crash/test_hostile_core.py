@@ -22,6 +22,7 @@ from holdfast.system import kernel
 from tests.support.home import HomeForTests, alive, read_all, until, wait_fd
 from tests.support.keeperline import dialled
 from tests.support.ownkeeper import OwnKeeper
+from tests.support.small import small_home
 
 WAIT_S = 60
 Json = dict[str, Any]
@@ -66,16 +67,8 @@ def test_a_lost_program_that_still_runs_is_ended_before_a_policy_starts_it_again
 @pytest.fixture
 def tight(tmp_path: Path) -> Iterator[HomeForTests]:
     """A home on a disk of 8 MB; `fill` leaves not a byte of it."""
-    small = tmp_path / "small"
-    small.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(small)], capture_output=True, check=False)
-    if made.returncode:
-        pytest.skip("this machine mounts nothing")
-    home = HomeForTests(small / "home")
-    yield home
-    (small / "ballast").unlink(missing_ok=True)
-    home.close()
-    subprocess.run(["umount", "-l", str(small)], check=True)
+    with small_home(tmp_path, 8) as home:
+        yield home
 
 
 def fill(home: HomeForTests) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, alive, read_all, until
 from tests.support.operators import journal
+from tests.support.small import small_home
 
 pytestmark = pytest.mark.serial
 
@@ -63,13 +63,7 @@ def test_a_fork_bomb_is_held_by_its_limit_and_ended_by_stop(hold: HomeForTests) 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounting a small file system needs root")
 def test_a_full_disk_stops_no_program_and_the_rest_goes_on(hold: HomeForTests, tmp_path: Path) -> None:
-    small = tmp_path / "small"
-    small.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(small)], capture_output=True, check=False)
-    if made.returncode:
-        pytest.skip("this machine mounts nothing")
-    tight = HomeForTests(small / "home")
-    try:
+    with small_home(tmp_path, 4) as tight:
         bystander = tight.run("cat", name="bystander")
         until(lambda: journal(tight, "start"))  # who is typed in on a full disk has its story's beginning on it
         flood = tight.run("sh", "-c", "head -c 30000000 /dev/zero | tr '\\0' x; echo; echo finished; cat", name="flood")
@@ -79,37 +73,25 @@ def test_a_full_disk_stops_no_program_and_the_rest_goes_on(hold: HomeForTests, t
         assert gaps  # what had no room is told, not hidden
         bystander.send("ping\n")
         until(lambda: bystander.status().output.end >= 12)
-        (small / "home" / "sessions" / flood.id / "out").exists()
+        (tight.path / "sessions" / flood.id / "out").exists()
         flood.stop(0)
         flood.remove()
         healthy(tight, tight.run("cat", name="after"))
-    finally:
-        tight.close()
-        subprocess.run(["umount", "-l", str(small)], check=True)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounting a small file system needs root")
 def test_where_not_a_byte_is_left_what_cannot_be_written_down_is_refused_in_words(tmp_path: Path) -> None:
-    small = tmp_path / "small"
-    small.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(small)], capture_output=True, check=False)
-    if made.returncode:
-        pytest.skip("this machine mounts nothing")
-    tight = HomeForTests(small / "home")
-    try:
+    with small_home(tmp_path, 4) as tight:
         tight.run("cat", name="bystander")
-        with contextlib.suppress(OSError), (small / "ballast").open("wb", buffering=0) as ballast:
+        with contextlib.suppress(OSError), (tight.path.parent / "ballast").open("wb", buffering=0) as ballast:
             while True:
                 ballast.write(bytes(1024))
         for words in (("run", "-d", "--", "true"), ("send", "bystander", "ping", "--enter"), ("rename", "bystander", "other")):
             done = tight(*words)
             assert "internal" not in done.err, done.err
             assert "Traceback" not in done.err
-        (small / "ballast").unlink()
+        (tight.path.parent / "ballast").unlink()
         healthy(tight, tight.run("cat", name="after"))
-    finally:
-        tight.close()
-        subprocess.run(["umount", "-l", str(small)], check=True)
 
 
 def test_a_daemon_without_descriptors_refuses_and_recovers(hold: HomeForTests) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.home import HomeForTests, until
 from tests.support.operators import enrol
-from tests.support.runners import DEADLINE_S, Project, Runner
+from tests.support.runners import DEADLINE_S, Project, runner_of
 
 GATED = 'echo "$$" >> pids; until [ -e "$1" ]; do sleep 0.05; done; echo x >> out'
 
@@ -19,14 +19,6 @@ def project(hold: HomeForTests, tmp_path: Path) -> Iterator[Project]:
     made = Project(hold, tmp_path)
     yield made
     made.close()
-
-
-def runner_of(project: Project, operator: str, *options: str) -> Runner:
-    project.hold.env["HOLDFAST_OPERATOR"] = operator
-    try:
-        return project.runner(*options)
-    finally:
-        del project.hold.env["HOLDFAST_OPERATOR"]
 
 
 def verifying(project: Project) -> Path:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.home import HomeForTests, alive
 from tests.support.operators import enrol, journal
-from tests.support.runners import DEADLINE_S, Project, Runner
+from tests.support.runners import DEADLINE_S, Project, runner_of
 
 # A backend that acts as its runner's own operator and begins the verification first, under the runner's own request id.
 _FIRST = """
@@ -68,14 +68,6 @@ def test_a_verification_that_the_attempt_began_itself_does_not_count(project: Pr
     assert (result["state"], result["session"] != theirs) == ("failed", True)
     begun = [e for e in journal(project.hold, "start") if e["session_name"].startswith("verify-demo.1-1")]
     assert len(begun) == 2, "both are in the journal"
-
-
-def runner_of(project: Project, operator: str, *options: str) -> Runner:
-    project.hold.env["HOLDFAST_OPERATOR"] = operator
-    try:
-        return project.runner(*options)
-    finally:
-        del project.hold.env["HOLDFAST_OPERATOR"]
 
 
 def test_an_agents_runner_says_that_it_may_not_see_the_session_and_what_to_do(project: Project) -> None:

@@ -129,5 +129,14 @@ class Runner:
         return self.process.wait(DEADLINE_S)
 
 
+def runner_of(project: Project, operator: str, *options: str) -> Runner:
+    """A runner that somebody else than the home's person starts."""
+    project.hold.env["HOLDFAST_OPERATOR"] = operator
+    try:
+        return project.runner(*options)
+    finally:
+        del project.hold.env["HOLDFAST_OPERATOR"]
+
+
 def _agents_in(folder: str) -> bool:
     return any(os.path.exists(os.path.join(folder, name)) for name in ("claude", "codex"))

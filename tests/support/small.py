@@ -1,0 +1,29 @@
+"""A home on a disk of a few megabytes, for what happens when it is full."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.home import HomeForTests
+
+
+@contextmanager
+def small_home(folder: Path, megabytes: int) -> Iterator[HomeForTests]:
+    """`ballast` beside the home is the test's own to write, and gone before the home is closed."""
+    small = folder / "small"
+    small.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(small)]
+    if subprocess.run(words, capture_output=True, check=False).returncode:
+        pytest.skip("this machine mounts nothing")
+    home = HomeForTests(small / "home")
+    try:
+        yield home
+    finally:
+        (small / "ballast").unlink(missing_ok=True)
+        home.close()
+        subprocess.run(["umount", "-l", str(small)], check=True)
