@@ -138,7 +138,7 @@ async def test_a_step_that_goes_as_foreseen_is_one_statement_and_one_whose_answe
         assert isinstance(store, PostgresStore)
         made = await work.begin_run(worker="w", ttl_s=600)
         mine: dict[str, Any] = {"run": made["run"], "epoch": made["epoch"]}
-        once, quickly, transactions = store._once, store._quickly, 0
+        once, quickly, transactions = store._once, store.quick, 0
 
         async def counted(*args: Any) -> Any:
             nonlocal transactions
@@ -146,21 +146,21 @@ async def test_a_step_that_goes_as_foreseen_is_one_statement_and_one_whose_answe
             return await once(*args)
 
         store._once = counted  # type: ignore[method-assign, assignment]
-        await work.step_begin(key="a", args=[1], **mine)
-        await work.step_next(ended={"key": "a", "request": "r", "result": 1}, key="b", **mine)
-        await work.step_end(key="b", result=2, **mine)
-        await work.step_end(key="c", effect="none", result=3, **mine)
+        await work.call("step_begin", key="a", args=[1], **mine)
+        await work.call("step_next", ended={"key": "a", "request": "r", "result": 1}, key="b", **mine)
+        await work.call("step_end", key="b", result=2, **mine)
+        await work.call("step_end", key="c", effect="none", result=3, **mine)
         assert transactions == 0
 
         async def lost(quick: Any) -> bool:
             assert await quickly(quick)
             return False  # what the store makes of a connection that broke after the commit
 
-        store._quickly = lost  # type: ignore[method-assign]
-        assert (await work.step_begin(key="d", **mine))["decision"] == "execute"
+        store.quick = lost  # type: ignore[method-assign]
+        assert (await work.call("step_begin", key="d", **mine))["decision"] == "execute"
         ended = {"key": "d", "request": "r2", "result": 4}
-        assert (await work.step_next(ended=ended, key="e", **mine))["decision"] == "execute"
-        await work.step_end(key="e", result=5, **mine)
+        assert (await work.call("step_next", ended=ended, key="e", **mine))["decision"] == "execute"
+        await work.call("step_end", key="e", result=5, **mine)
         assert transactions == 3
         steps = {s["key"]: (s["state"], s["result"], s["tries"]) for s in await work.step_ls(run=made["run"])}
         assert steps == {key: ("done", n, 1) for n, key in enumerate("abcde", 1)}

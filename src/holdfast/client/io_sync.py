@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
 import sys
 import time
 
 from ..model.errors import HoldfastError
 from ..model.home import Home
+from ..system.arrival import Arrival
 from ..wire import requests
 from ..wire.sockets import reachable
 from .launch import start_host
@@ -22,6 +22,7 @@ _RECV_BYTES = 1 << 18
 REPLY_BYTES = 1 << 16  # most replies are small, and room for more would be asked of the system for each of them
 ONE_DESCRIPTOR = socket.CMSG_SPACE(4)
 CLOSED_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)  # from its first moment on: another thread may fork in the second
+_SOON_S = 1.5e-3  # a step is written and flushed within this time, where the disk is quick
 _CONNECT_TRIES = 50  # a daemon that is just being replaced is back within a second
 _CONNECT_PAUSE_S = 0.02
 
@@ -51,13 +52,13 @@ def descriptor(with_it: list[tuple[int, int, bytes]], before: int) -> int:
 class Wire:
     """One connection to the host: a request out, a reply and perhaps a descriptor back."""
 
-    __slots__ = ("_arrived", "_decoder", "sock")
+    __slots__ = ("_alone", "_arrival", "_decoder", "sock")
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self._decoder = requests.Decoder()
-        self._arrived = select.poll()
-        self._arrived.register(sock, select.POLLIN)
+        self._arrival = Arrival(sock, _SOON_S)
+        self._alone = True  # the host is at work for nobody else
 
     @classmethod
     def connect(cls, home: Home, autostart: bool) -> Wire:
@@ -94,11 +95,10 @@ class Wire:
     def receive(self, codec: Codec = requests) -> tuple[dict[str, object], int]:
         """The reply and its descriptor (-1: none)."""
         received = -1
+        wait = self._arrival.wait_soon if codec is not requests and self._alone else self._arrival.wait
         try:
             while True:
-                # Whoever waits in `recvmsg` is also woken when the host has read the request: for nothing, each time.
-                limit = self.sock.gettimeout()
-                if not self._arrived.poll(None if limit is None else limit * 1000):
+                if not wait(self.sock.gettimeout()):
                     raise TimeoutError("the host did not answer")
                 data, with_it, _, _ = self.sock.recvmsg(REPLY_BYTES, ONE_DESCRIPTOR, CLOSED_ON_EXEC)
                 if with_it:
@@ -107,6 +107,7 @@ class Wire:
                     raise ConnectionResetError("the host closed the connection")
                 replies = self._decoder.feed(data, codec.parsed)
                 if replies:
+                    self._alone = "crowded" not in replies[0]
                     return replies[0], received
         except BaseException:  # the reply broke off: its descriptor is nobody's
             if received >= 0:

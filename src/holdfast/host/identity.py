@@ -133,6 +133,18 @@ class Identities:
             me = peer.proven
         return self._as(me, session, tuple(b for b in dict.fromkeys(bound) if b != me))
 
+    def worker(self, peer: Peer) -> str | None:
+        """The name of a connection's operator where it may do durable work; None: `caller` says why not. For a thread
+        that answers one step after the other."""
+        if peer.inside is None:
+            return self._operators.worker(peer.proven or self._operators.first, time.time())
+        try:
+            caller = self.known(peer)
+            allowed = caller.may_in("work", Scope("", "", caller.operator, caller.operator))
+        except (HoldfastError, RuntimeError):  # refused; or the loop changed the grants while they were looked at
+            return None
+        return caller.name if allowed else None
+
     def _as(self, operator: str, session: Session | None, bound: tuple[str, ...]) -> Caller:
         who = self._operators.by_id.get(operator)
         if who is None:

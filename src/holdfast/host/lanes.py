@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
-import select
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from ..model.limits import AHEAD_MAX, LANE_IDLE_S, LANES_MAX, REQUEST_SMALL_BYTES
+from ..system.arrival import Arrival
 from ..wire import quick, requests
 
 TYPE_CHECKING = False
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 Answer = Callable[[Json, "Peer"], Json | None]  # None: it is not for a lane
 _RECV_BYTES = 65536
+_TOGETHER_S = 5e-3  # two who ask within this time are at work together: a commit takes less
+_SOON_S = 150e-6  # a worker whose step's body is short asks again within this time
 _WHILE = struct.pack("ll", LANE_IDLE_S, 0)
 
 
@@ -63,6 +66,8 @@ class Lanes:
         self.takes, self._answer = takes, answer
         self._line: queue.SimpleQueue[_Ride] = queue.SimpleQueue()
         self._threads = self._busy = 0
+        self._last: _Ride | None = None  # who was answered last, and when
+        self._last_at = 0.0
 
     @property
     def free(self) -> bool:
@@ -103,21 +108,25 @@ class Lanes:
                 ride.returned(waiting, error)
 
     def _ride(self, ride: _Ride) -> list[Json] | None:
-        sock, waiting = ride.sock, ride.waiting
+        sock, waiting, alone = ride.sock, ride.waiting, False
         sock.setblocking(True)
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             sock.setsockopt(socket.SOL_SOCKET, option, _WHILE)
-        # Not in `recv`: whoever waits there is also woken when the client has read its reply, for nothing.
-        arrived = select.poll()
-        arrived.register(sock, select.POLLIN)
+        arrival = Arrival(sock, _SOON_S)
         while True:
             while waiting:
                 reply = self._answer(waiting[0], ride.peer)
                 if reply is None:
                     return waiting
                 del waiting[0]
+                now = time.monotonic()
+                alone = self._last is ride or now - self._last_at > _TOGETHER_S
+                self._last, self._last_at = ride, now
+                if not alone:
+                    reply["crowded"] = True
                 sock.sendall(quick.encode(reply))
-            if not arrived.poll(LANE_IDLE_S * 1000):
+            # Where others work as well, whoever stays awake for an answer is in their way.
+            if not (arrival.wait_soon if alone else arrival.wait)(LANE_IDLE_S):
                 return []
             data = sock.recv(_RECV_BYTES)
             if not data:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import pwd
 import sqlite3
@@ -51,7 +52,11 @@ class Operators:
         self.grants: dict[str, Grant] = {}
         self.revoked: dict[str, float] = {}
         self._signatures: dict[str, str] = {}
-        self._chains: dict[str, list[Chain]] = {}
+        # Found out once and kept until something changes: with the change after which it was looked up, because threads
+        # look as well, and one that was slow must not put back what is no longer so.
+        self._changes = 0
+        self._chains: dict[str, tuple[int, list[Chain]]] = {}
+        self._workers: dict[str, tuple[int, str, float]] = {}
         self.first = ""
         self._unread: list[str] = []  # grants in the ledger that are none
         self._checked: dict[str, bool] = {}  # by id: whether the signature is the maker's; asked when first needed
@@ -154,12 +159,23 @@ class Operators:
 
     def chains(self, operator: str) -> list[Chain]:
         """The operator's grants with all they rest on; kept until something changes."""
-        known = self._chains.get(operator)
-        if known is None:
+        changes, known = self._changes, self._chains.get(operator)
+        if known is None or known[0] != changes:
             mine = (g for g in self.grants.values() if g.operator == operator)
             found = (grants.chain_of(g, self.grants, self._dead, self.host) for g in mine)
-            known = self._chains[operator] = [c for c in found if c is not None]
-        return known
+            known = self._chains[operator] = changes, [c for c in found if c is not None]
+        return known[1]
+
+    def worker(self, operator: str, now: float) -> str | None:
+        """Its name, where it may do durable work of its own. Asked for every step, from any thread."""
+        changes, known = self._changes, self._workers.get(operator)
+        if known is None or known[0] != changes or known[2] <= now:
+            who = self.by_id.get(operator)
+            verbs, _, until = self.rights(operator, Scope("", "", operator, operator), now)
+            if who is None or who.revoked_at is not None or "work" not in verbs:
+                return None
+            known = self._workers[operator] = changes, who.name, math.inf if until is None else until
+        return known[1]
 
     def _dead(self, grant: Grant) -> bool:
         holder = self.by_id.get(grant.operator)
@@ -239,18 +255,18 @@ class Operators:
         except sqlite3.IntegrityError:
             raise refused("the grant's id was used before", "sign a new one") from None
         self.grants[grant.id], self._signatures[grant.id] = grant, signature
-        self._chains.clear()
+        self._changes += 1
 
     async def revoke_grant(self, grant: Grant, by: str, commit: Commit) -> None:
         now = time.time()
         self.revoked[grant.id] = now
-        self._chains.clear()
+        self._changes += 1
         change = "UPDATE grants SET revoked_at = ?, revoked_by = ? WHERE id = ?"
         await commit(lambda db: db.execute(change, (now, by, grant.id)))
 
     async def revoke_operator(self, who: Operator, commit: Commit) -> None:
         now = who.revoked_at = time.time()
-        self._chains.clear()
+        self._changes += 1
         change = "UPDATE operators SET revoked_at = ? WHERE id = ?"
         await commit(lambda db: db.execute(change, (now, who.id)))
 

@@ -44,9 +44,9 @@ Transaction = Generator[Query, list[Row], T]
 
 
 class Quick(NamedTuple):
-    """The transaction that is asked for, foreseen: for a backend that can do all of it in one statement of this name.
+    """A transaction that nearly always does the same: each backend has a shorter way for it, of this name.
 
-    Where it goes as foreseen, `answer` is what the transaction would have returned.
+    Where things are as foreseen, `answer` is what the transaction would have returned.
     """
 
     name: str
@@ -54,21 +54,23 @@ class Quick(NamedTuple):
     answer: Any
 
 
-Foreseen = Callable[[], Quick | None]
-
-
 class Store(Protocol):
     """A database that holds the work. Made by `holdfast.store.open.open_store(url)`, migrated when it is returned."""
 
     url: str
 
-    async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
+    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
         """Run it; what it returned is on disk by then. Whatever it raises rolls it back and comes through.
 
         It may be run more than once: where the answer to a commit was lost, it is asked again. So a transaction
         recognises what it did before (by a request id in the row) and returns that. Other transactions of this store
-        may share its commit, never its failure. `quick` is a shorter way that a backend may try first.
+        may share its commit, never its failure.
         """
+        ...
+
+    async def quick(self, quick: Quick) -> bool:
+        """Whether things were as foreseen: then it is done, and on disk. Else nothing was changed, or the answer was
+        lost: the transaction itself is to be run, which finds out, and says what is the matter."""
         ...
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:

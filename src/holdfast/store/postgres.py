@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 from ..model.errors import HoldfastError
 from ..model.limits import STORE_WAIT_S
-from .base import Foreseen, Query, Quick, Row, Transaction
+from .base import Query, Quick, Row, Transaction
 from .migrations import VERSIONS, all_migrations, outstanding, statements
 from .open import without_password
 from .postgres_quick import TEXTS
@@ -104,11 +104,7 @@ class PostgresStore:
             raise
         return self
 
-    async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
-        foreseen = quick() if quick is not None and not self._pooled else None
-        if foreseen is not None and await self._quickly(foreseen):
-            answer: T = foreseen.answer
-            return answer
+    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
         return await self._patiently(transaction, "BEGIN")
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
@@ -131,8 +127,10 @@ class PostgresStore:
 
     # -- one transaction -------------------------------------------------------------------------------------------
 
-    async def _quickly(self, quick: Quick) -> bool:
-        """Whether one statement did it all. Where it may have, and nobody can tell, the transaction finds out."""
+    async def quick(self, quick: Quick) -> bool:
+        """Whether one statement did it all."""
+        if self._pooled:
+            return False
         text = self._texts.get(quick.name)
         if text is None:
             text = self._texts[quick.name] = translate(TEXTS[quick.name])

@@ -17,11 +17,13 @@ from typing import Any, TypeVar
 import asyncpg
 
 from ..model.errors import HoldfastError
-from .base import Foreseen, Quick, Transaction
+from ..system.arrival import Arrival
+from .base import Quick, Transaction
 from .postgres import AWAY, PostgresStore, translate
 from .postgres_quick import TEXTS
 
 T = TypeVar("T")
+_SOON_S = 1.5e-3  # a server beside us has flushed a step within this time
 _ANSWER_S = 60.0  # twice as long as the server waits for a lock
 _RECV_BYTES = 1 << 16
 _ROW, _ERROR, _READY = b"DEZ"  # of the server's messages, what matters here
@@ -43,6 +45,7 @@ class Line:
         self._connection = connection
         self._sock = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
         self._sock.settimeout(_ANSWER_S)
+        self._arrival = Arrival(self._sock, _SOON_S)
         self._prepared: set[str] = set()
         self._more = b""  # what came behind an answer: a notice, perhaps only a part of it yet
 
@@ -71,6 +74,8 @@ class Line:
         """How many rows came, and the code of an error."""
         rows, code, data = 0, None, self._more
         while True:
+            if not self._arrival.wait_soon(_ANSWER_S):
+                raise TimeoutError("the server did not answer")
             more = self._sock.recv(_RECV_BYTES)
             if not more:
                 raise ConnectionResetError("the server closed the connection")
@@ -122,19 +127,18 @@ class NearPostgres(PostgresStore):
     _line: Line | None = None
     _lineless = False  # such a connection cannot be taken over
 
-    async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
-        foreseen = quick() if quick is not None else None
-        if foreseen is not None and self._line is not None:
-            if self._done(self._line, foreseen):
-                answer: T = foreseen.answer
-                return answer
-            await _awake()
-            return await super().write(transaction)
+    async def quick(self, quick: Quick) -> bool:
+        if self._line is not None:
+            return self._done(self._line, quick)
         await _awake()
-        value = await super().write(transaction, None if foreseen is None else lambda: foreseen)
-        if foreseen is not None and not (self._lineless or self._pooled):
+        done = await super().quick(quick)
+        if done and not (self._lineless or self._pooled):
             await self._lay()
-        return value
+        return done
+
+    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+        await _awake()
+        return await super().write(transaction)
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         await _awake()

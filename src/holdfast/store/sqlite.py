@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from ..model.errors import HoldfastError
 from ..model.limits import GROUP_MAX, WRITES_QUEUED_MAX
 from . import sqlite_quick
-from .base import Foreseen, Query, Row, Transaction
+from .base import Query, Quick, Row, Transaction
 from .migrations import all_migrations
 from .sqlite_file import clock, closed, connect, explain, prepare
 
@@ -34,12 +34,13 @@ _IDLE_S = 0.5  # nobody writes: no commit came for this long
 
 
 class _Job:
-    """A transaction, and what became of it."""
+    """A transaction, or what is foreseen of one; and what became of it."""
 
-    __slots__ = ("done", "error", "quick", "transaction", "value")
+    __slots__ = ("done", "error", "foreseen", "quick", "transaction", "value")
 
-    def __init__(self, transaction: Callable[[], Transaction[Any]], quick: Foreseen | None = None) -> None:
-        self.transaction, self.quick = transaction, None if quick is None else quick()
+    def __init__(self, transaction: Callable[[], Transaction[Any]] | None, quick: Quick | None = None) -> None:
+        self.transaction, self.quick = transaction, quick
+        self.foreseen = False  # it was as foreseen, and is done
         self.value: Any = None
         self.error: BaseException | None = None
         self.done = False
@@ -50,7 +51,7 @@ class _Awaited(_Job):
 
     __slots__ = ("future", "loop")
 
-    def __init__(self, transaction: Callable[[], Transaction[Any]], quick: Foreseen | None = None) -> None:
+    def __init__(self, transaction: Callable[[], Transaction[Any]] | None, quick: Quick | None = None) -> None:
         super().__init__(transaction, quick)
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
@@ -117,37 +118,84 @@ class SqliteStore:
             thread.start()
         return self
 
-    async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
+    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
         if self._writes.qsize() >= WRITES_QUEUED_MAX:
             raise HoldfastError("busy", f"{WRITES_QUEUED_MAX} writes wait for the disk already", "try again later")
-        return await self._ask(self._writes, transaction, quick)
+        return await self._ask(self._writes, transaction)
+
+    async def quick(self, quick: Quick) -> bool:
+        if self._closed or self._writes.qsize() >= WRITES_QUEUED_MAX:
+            return False
+        job = _Awaited(None, quick)
+        self._writes.put(job)
+        try:
+            await job.future
+        except HoldfastError:
+            return False
+        return job.foreseen
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         return await self._ask(self._reads, transaction)
 
-    def write_now(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
+    def write_now(self, transaction: Callable[[], Transaction[T]]) -> T:
         """`write` for a thread that can wait. While one flushes, others gather in line; the next takes them all."""
-        job = _Job(transaction, quick)
+        job = _Job(transaction)
+        self._in_line(job)
+        value: T = _outcome(job)
+        return value
+
+    def quick_now(self, quick: Quick) -> bool:
+        """`quick` for a thread that can wait. Whoever finds nobody else writing does it in as few words as possible."""
+        if self._near or not self._turn.acquire(blocking=False):
+            job = _Job(None, quick)
+            self._in_line(job)
+            return job.foreseen and job.error is None
+        try:
+            done = self._writer is not None and self._done(self._writer, quick)
+        finally:
+            self._turn.release()
+        self._nudge()
+        return done
+
+    def _done(self, database: sqlite3.Connection, quick: Quick) -> bool:
+        """A commit of what is foreseen. Under the turn."""
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            self._lengthen()
+            if sqlite_quick.done(database, quick, clock()):
+                database.execute("COMMIT")
+                self._commits += 1
+                return True
+        except sqlite3.Error:
+            pass  # whoever asks for the transaction itself is told
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        return False
+
+    def _in_line(self, job: _Job) -> None:
+        """Until it is done, by whoever has the turn."""
         self._near.append(job)
         with self._turn:
             while not job.done:
                 self._commit_line([])
+        self._nudge()
+
+    def _nudge(self) -> None:
+        """The writer thread is to look after the log when nobody writes any more."""
         if not self._nudged:
             self._nudged = True
             self._writes.put(True)
-        value: T = _outcome(job)
-        return value
 
     def read_now(self, transaction: Callable[[], Transaction[T]]) -> T:
         job = _Job(transaction)
-        self._look(job)
+        self._look(job, transaction)
         value: T = _outcome(job)
         return value
 
-    async def _ask(self, line: _Line, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
+    async def _ask(self, line: _Line, transaction: Callable[[], Transaction[T]]) -> T:
         if self._closed:
             raise closed()
-        job = _Awaited(transaction, quick)
+        job = _Awaited(transaction)
         line.put(job)
         value: T = await job.future
         return value
@@ -267,9 +315,9 @@ class SqliteStore:
     def _run(self, database: sqlite3.Connection, job: _Job, undo: str) -> None:
         """One transaction of a batch. Where SQLite undid all of the batch with it, the error is passed on."""
         try:
-            if job.quick is not None and sqlite_quick.done(database, job.quick, clock()):
-                job.value = job.quick.answer
-            else:
+            if job.quick is not None:
+                job.foreseen = sqlite_quick.done(database, job.quick, clock())
+            if job.transaction is not None:
                 job.value = self._drive(database, job.transaction())
         except BaseException as e:
             if isinstance(e, sqlite3.Error) and not database.in_transaction:
@@ -281,14 +329,15 @@ class SqliteStore:
     def _read_loop(self, line: _Line) -> None:
         while (job := line.get()) is not None:
             if isinstance(job, _Awaited):
-                self._look(job)
+                assert job.transaction is not None
+                self._look(job, job.transaction)
                 _tell([job])
         with self._reading:
             if self._reader is not None:
                 self._reader.close()
                 self._reader = None
 
-    def _look(self, job: _Job) -> None:
+    def _look(self, job: _Job, transaction: Callable[[], Transaction[Any]]) -> None:
         with self._reading:
             try:
                 if self._closed and self._reader is None:
@@ -297,7 +346,7 @@ class SqliteStore:
                     self._reader = connect(self.path, read_only=True)
                 self._reader.execute("BEGIN")
                 try:
-                    job.value = self._drive(self._reader, job.transaction())
+                    job.value = self._drive(self._reader, transaction())
                 finally:
                     self._reader.execute("ROLLBACK")
             except sqlite3.Error as e:

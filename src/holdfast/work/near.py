@@ -11,7 +11,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from ..store.base import Foreseen, Store, Transaction
+from ..store.base import Quick, Store, Transaction
 from .calls import grown
 from .service import Work
 
@@ -25,7 +25,9 @@ class NearStore(Protocol):
 
     url: str
 
-    def write_now(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T: ...
+    def write_now(self, transaction: Callable[[], Transaction[T]]) -> T: ...
+
+    def quick_now(self, quick: Quick) -> bool: ...
 
     def read_now(self, transaction: Callable[[], Transaction[T]]) -> T: ...
 
@@ -36,8 +38,11 @@ class _Immediate:
     def __init__(self, store: NearStore) -> None:
         self._store, self.url = store, store.url
 
-    async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
-        return self._store.write_now(transaction, quick)
+    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+        return self._store.write_now(transaction)
+
+    async def quick(self, quick: Quick) -> bool:
+        return self._store.quick_now(quick)
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         return self._store.read_now(transaction)

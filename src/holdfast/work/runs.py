@@ -14,6 +14,7 @@ from ..store.base import Held, Query, Run, Step, Transaction
 from . import leases, steps, values
 
 Json = dict[str, Any]
+_ID_LENGTH = len(ids.new("run_"))
 
 
 class Wanted(NamedTuple):
@@ -248,6 +249,11 @@ def listing(task: str | None, state: str | None, limit: int, job: str | None = N
         | {"lease_until": _time(row[6]), "created_at": _time(row[7]), "ended_at": _time(row[8]), "job": row[9]}
         for row in rows
     ]
+
+
+def whole(run: str) -> bool:
+    """Whether this is all of a run's id, and not the beginning of one, as people type it."""
+    return len(check_word("a run", run)) >= _ID_LENGTH
 
 
 def resolve(wanted: str) -> Transaction[str]:

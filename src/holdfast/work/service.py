@@ -25,13 +25,14 @@ from ..model.limits import (
     UPLOAD_S,
     VALUE_BYTES_MAX,
 )
-from ..model.work import LOG_KINDS, RUN_STATES, check_effect, check_word
+from ..model.work import LOG_KINDS, RUN_STATES, check_word
 from ..store.base import Store
 from . import artifacts, leases, notes, runs, stepping, task_runs, tasks, values
 from .brief_calls import BriefCalls
 from .calls import CheckpointCalls
 from .change_calls import ChangeCalls
 from .claim_calls import ClaimCalls
+from .foreseen import foreseen
 from .job_calls import JobCalls
 from .session_calls import SessionCalls
 from .task_calls import TaskCalls
@@ -40,7 +41,6 @@ from .task_rows import Asked
 Json = dict[str, Any]
 _text = values.said
 T = TypeVar("T")
-_RUN_ID_LENGTH = len("run_") + 16
 _LISTED_MAX = 1000  # runs or log entries in one answer; a following call goes on from there
 
 
@@ -52,6 +52,10 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         self.by = by
 
     async def call(self, name: str, /, **args: Any) -> Any:
+        quick = foreseen(name, args, self.by)
+        if quick is not None and await self.store.quick(quick):
+            self._logged(name, args)
+            return quick.answer
         method = getattr(self, name, None) if name in CALLS else None
         if method is None:
             raise HoldfastError("usage", f"there is no work call {str(name)[:60]!r}", "upgrade: hold down, then again")
@@ -149,9 +153,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         intent = await self._intent(run, key, effect, args, action, idem_key, why, session, exec_id, by, request)
         if effect == "none":
             return await self.store.read(lambda: stepping.peek(intent, epoch))
-        return await self.store.write(
-            lambda: stepping.begin(intent, epoch), lambda: stepping.quick_begin(intent, epoch)
-        )
+        return await self.store.write(lambda: stepping.begin(intent, epoch))
 
     async def step_end(
         self, *, run: str, key: str, epoch: int | None = None, result: Any = None, effect: str | None = None,
@@ -161,9 +163,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         """The outcome. A step without effect passes what it was (`effect`, `args`, `action`) here: one write in all."""
         text = values.encode(result, f"the result of step {key!r}")
         intent = await self._intent(run, key, effect or "unsafe", args, action, None, why, None, None, by, request)
-        return await self.store.write(
-            lambda: stepping.end(intent, epoch, effect, text), lambda: stepping.quick_end(intent, epoch, effect, text)
-        )
+        return await self.store.write(lambda: stepping.end(intent, epoch, effect, text))
 
     async def step_next(
         self, *, run: str, ended: Json, key: str, epoch: int, effect: str = "unsafe", args: Any = None,
@@ -175,10 +175,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         text = values.encode(ended.get("result"), f"the result of step {ended['key']!r}")
         done = await self._intent(run, ended["key"], "unsafe", None, None, None, None, None, None, by, ended["request"])
         coming = await self._intent(run, key, effect, args, action, None, why, None, None, by, request)
-        return await self.store.write(
-            lambda: stepping.following(done, text, coming, epoch),
-            lambda: stepping.quick_following(done, text, coming, epoch),
-        )
+        return await self.store.write(lambda: stepping.following(done, text, coming, epoch))
 
     async def step_fail(
         self, *, run: str, key: str, epoch: int | None = None, error: str = "", known: bool = True,
@@ -319,8 +316,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
 
     async def _run(self, run: str) -> str:
         """A run's id; the beginning of one is looked up, as people type it."""
-        check_word("a run", run)
-        if len(run) >= _RUN_ID_LENGTH:
+        if runs.whole(run):
             return run
         return await self.store.read(lambda: runs.resolve(run))
 
@@ -328,20 +324,10 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         self, run: str, key: str, effect: str, args: Any, action: str | None, idem_key: str | None, why: str | None,
         session: str | None, exec_id: str | None, by: str | None, request: str | None,
     ) -> stepping.Intent:  # fmt: skip
-        text = values.encode(args, f"the arguments of step {key!r}")
-        return stepping.Intent(
-            run=await self._run(run),
-            key=check_word("a step's key", key),
-            effect=check_effect(effect),
-            action=_text(action, "the action"),
-            args=text,
-            idem_key=None if idem_key is None else check_word("an idempotency key", idem_key),
-            why=_text(why, "the reason"),
-            session=session,
-            exec_id=exec_id,
-            by=by or self.by,
-            request=request or ids.new("req_"),
-        )
+        return stepping.intended(
+            await self._run(run), key, effect, args, action, idem_key, why, session, exec_id, by or self.by,
+            request or ids.new("req_"),
+        )  # fmt: skip
 
 
 def _bytes(data: str) -> bytes:

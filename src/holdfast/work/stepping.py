@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from ..model.errors import HoldfastError
 from ..model.limits import SETTLE_S
+from ..model.work import check_effect, check_word
 from ..store import queries
-from ..store.base import Held, Query, Quick, Step, Transaction
+from ..store.base import Held, Query, Step, Transaction
 from . import leases, steps, values
 
 Json = dict[str, Any]
@@ -36,6 +37,19 @@ class Intent(NamedTuple):
     def stable_key(self) -> str:
         """The same for every try of this step, and for no other one: what an idempotent target is given."""
         return self.idem_key or "idem_" + values.digest(f"{self.run}\0{self.key}")[:32]
+
+
+def intended(
+    run: str, key: str, effect: str, args: Any, action: str | None, idem_key: str | None, why: str | None,
+    session: str | None, exec_id: str | None, by: str, request: str,
+) -> Intent:  # fmt: skip
+    """What a caller says of a step, checked; raises in words where it cannot be one."""
+    return Intent(
+        run, check_word("a step's key", key), check_effect(effect), values.said(action, "the action"),
+        values.encode(args, f"the arguments of step {key!r}"),
+        None if idem_key is None else check_word("an idempotency key", idem_key), values.said(why, "the reason"),
+        session, exec_id, by, request,
+    )  # fmt: skip
 
 
 def peek(intent: Intent, epoch: int | None) -> Transaction[Json]:
@@ -67,14 +81,19 @@ def begin(intent: Intent, epoch: int | None) -> Transaction[Json]:
     return _answer(decided.decision, step, intent, epoch)
 
 
+def to_execute(stable_key: str, epoch: int) -> Json:
+    return {"decision": "execute", "idem_key": stable_key, "epoch": epoch, "result": None, "step": None}
+
+
 def _answer(decision: str, step: Step | None, intent: Intent, epoch: int) -> Json:
-    known = step is not None and decision != "execute"
+    if step is None:
+        return to_execute(intent.stable_key, epoch)
     return {
         "decision": decision,
-        "idem_key": step.idem_key if step is not None else intent.stable_key,
+        "idem_key": step.idem_key,
         "epoch": epoch,
-        "result": values.decode(step.result) if step is not None and decision == "reuse" else None,
-        "step": steps.report(step) if step is not None and known else None,
+        "result": values.decode(step.result) if decision == "reuse" else None,
+        "step": steps.report(step) if decision != "execute" else None,
     }
 
 
@@ -111,66 +130,35 @@ def _doubt(run: str, key: str, held: Held) -> Transaction[None]:
     )
 
 
-def _action_body(intent: Intent) -> str:
+def action_body(intent: Intent) -> str:
     body = {"action": intent.action or intent.key, "effect": intent.effect}
     if intent.why:
         body["why"] = intent.why
     return values.encode(body, "why")
 
 
-def _outcome_body(intent: Intent, inserted: bool) -> str:
+def outcome_body(action: str | None, why: str | None) -> str:
+    """`action` is named where no entry before this one has."""
     body: Json = {"outcome": "done"}
-    if inserted:
-        body["action"] = intent.action or intent.key
-    if intent.why:
-        body["why"] = intent.why
+    if action:
+        body["action"] = action
+    if why:
+        body["why"] = why
     return values.encode(body, "why")
 
 
 def _note_action(intent: Intent, held: Held, epoch: int) -> Transaction[int]:
     return (
         yield from queries.append(
-            intent.run, "action", _action_body(intent), at=held.now, epoch=epoch, by=intent.by, step=intent.key
+            intent.run, "action", action_body(intent), at=held.now, epoch=epoch, by=intent.by, step=intent.key
         )
     )
-
-
-def quick_begin(intent: Intent, epoch: int | None) -> Quick | None:
-    """`begin`, foreseen: a worker with its lease, and a step that was never begun."""
-    if epoch is None:
-        return None
-    body = _action_body(intent)
-    args = (intent.run, intent.key, epoch, intent.by, body, *_columns(intent), None, None)
-    return Quick("step_begun", args, _answer("execute", None, intent, epoch))
-
-
-def quick_end(intent: Intent, epoch: int | None, effect: str | None, result: str) -> Quick | None:
-    """`end`, foreseen: a step that is open; or one without effect that was never begun on paper."""
-    if epoch is None:
-        return None
-    none = effect == "none"
-    head = (intent.run, intent.key, epoch, intent.by, _outcome_body(intent, none))
-    rest = (*_columns(intent), result, intent.request) if none else (result, intent.request)
-    return Quick("step_done" if none else "step_ended", head + rest, {"key": intent.key, "state": "done"})
 
 
 def following(done: Intent, result: str, coming: Intent, epoch: int) -> Transaction[Json]:
     """The outcome of one step and the intent of the next, for whoever does nothing in between."""
     yield from end(done, epoch, None, result)
     return (yield from begin(coming, epoch))
-
-
-def quick_following(done: Intent, result: str, coming: Intent, epoch: int) -> Quick:
-    head = (coming.run, coming.key, epoch, coming.by, _action_body(coming), *_columns(coming))
-    args = (*head, None, None, done.key, result, done.request, _outcome_body(done, False))
-    return Quick("step_following", args, _answer("execute", None, coming, epoch))
-
-
-def _columns(intent: Intent) -> tuple[Any, ...]:
-    return (
-        intent.effect, intent.action, intent.args_hash, values.shown(intent.args), intent.stable_key, intent.request,
-        intent.session, intent.exec_id,
-    )  # fmt: skip
 
 
 def end(intent: Intent, epoch: int | None, effect: str | None, result: str) -> Transaction[Json]:
@@ -192,7 +180,7 @@ def end(intent: Intent, epoch: int | None, effect: str | None, result: str) -> T
             " WHERE run = ? AND key = ?",
             (result, held.now, intent.request, epoch, run, key),
         )
-    body = _outcome_body(intent, what == "insert")
+    body = outcome_body(intent.action or key if what == "insert" else None, intent.why)
     yield from queries.append(run, "observation", body, at=held.now, epoch=epoch, by=intent.by, step=key)
     if hand:
         yield from leases.let_go(held)

@@ -16,6 +16,7 @@ from holdfast.store import postgres_near
 from holdfast.store.base import Query, Quick, Transaction
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.postgres_near import Line, NearPostgres
+from holdfast.system.arrival import Arrival
 from holdfast.work.service import Work
 from tests.support.postgres import Server
 
@@ -167,7 +168,7 @@ def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one(
 def test_a_notice_that_comes_in_two_parts_behind_an_answer_is_read_as_one() -> None:
     line = Line.__new__(Line)
     server, line._sock = socket.socketpair()
-    line._more = b""
+    line._arrival, line._more = Arrival(line._sock, 0.001), b""
     row, ready = b"D\0\0\0\x06\0\0", b"Z\0\0\0\x05I"
     notice = b"N\0\0\0\x16SNOTICE\0Mreload\0\0\0"
     with server, line._sock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 
 from holdfast.model.errors import HoldfastError
 from holdfast.model.work import Fenced
-from holdfast.store.base import Foreseen, Transaction
+from holdfast.store.base import Quick, Transaction
 from holdfast.store.sqlite import SqliteStore
+from holdfast.work.foreseen import foreseen
 from holdfast.work.service import Work
+from tests.support.home import until_async
 
 T = TypeVar("T")
 TIMES = ("begun_at", "ended_at", "at", "run")
@@ -25,8 +28,11 @@ class Unforeseen:
     def __init__(self, store: SqliteStore) -> None:
         self._store, self.url = store, store.url
 
-    async def write(self, transaction: Callable[[], Transaction[T]], quick: Foreseen | None = None) -> T:
+    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
         return await self._store.write(transaction)
+
+    async def quick(self, quick: Quick) -> bool:
+        return False
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         return await self._store.read(transaction)
@@ -90,8 +96,8 @@ async def test_a_foreseen_write_takes_two_statements_and_its_commit(tmp_path: Pa
     assert store._writer is not None
     store._writer.set_trace_callback(said.append)
     mine = {"run": made["run"], "epoch": made["epoch"]}
-    await work.step_begin(key="a", **mine)
-    await work.step_end(key="a", result=1, **mine)
+    await work.call("step_begin", key="a", **mine)
+    await work.call("step_end", key="a", result=1, **mine)
     store._writer.set_trace_callback(None)
     await store.close()
     words = [text.split()[0] for text in said]
@@ -122,19 +128,80 @@ async def test_whoever_has_not_the_lease_writes_nothing_by_a_shorter_way_either(
 
 
 async def test_a_batch_in_which_one_fails_keeps_the_foreseen_writes_of_the_others(tmp_path: Path) -> None:
-    import asyncio
-
     store = await SqliteStore.open(str(tmp_path / "work.db"))
     work = Work(store, "op")
     made = await work.begin_run(worker="w", ttl_s=3600)
     mine = {"run": made["run"], "epoch": made["epoch"]}
     await work.step_begin(key="k2", args=["other"], **mine)
     told = await asyncio.gather(
-        *(work.step_begin(key=f"k{n}", args=[n], **mine) for n in range(5)), return_exceptions=True
+        *(work.call("step_begin", key=f"k{n}", args=[n], **mine) for n in range(5)), return_exceptions=True
     )
     assert isinstance(told[2], HoldfastError)
     assert "other arguments" in told[2].message
     assert [t["decision"] for t in told if isinstance(t, dict)] == ["execute"] * 4
     status = await work.run_status(run=made["run"])
     assert (status["steps"]["open"], status["log_end"]) == (5, 6)
+    await store.close()
+
+
+def begun(made: dict[str, Any], key: str) -> Quick:
+    quick = foreseen("step_begin", {"run": made["run"], "epoch": made["epoch"], "key": key}, "op")
+    assert quick is not None
+    return quick
+
+
+async def test_a_foreseen_write_that_finds_somebody_else_writing_waits_in_line_and_is_done_with_the_others(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "work.db"
+    store = await SqliteStore.open(str(path))
+    made = await Work(store, "op").begin_run(worker="w", ttl_s=3600)
+    with store._turn:
+        waiting = [asyncio.create_task(asyncio.to_thread(store.quick_now, begun(made, key))) for key in ("a", "b")]
+        fenced = begun({**made, "epoch": 7}, "c")
+        waiting.append(asyncio.create_task(asyncio.to_thread(store.quick_now, fenced)))
+        await until_async(lambda: len(store._near) == 3)
+    assert await asyncio.gather(*waiting) == [True, True, False]
+    assert [r["key"] for r in rows(path, "step", "key")] == ["a", "b"]
+    await store.close()
+
+
+async def test_a_foreseen_write_whose_commit_fails_is_not_called_done(tmp_path: Path) -> None:
+    """Neither by whoever commits alone, nor in line, nor for a coroutine."""
+    store = await SqliteStore.open(str(tmp_path / "work.db"))
+    made = await Work(store, "op").begin_run(worker="w", ttl_s=3600)
+    assert store._writer is not None
+    store._writer.set_authorizer(
+        lambda action, name, *_: sqlite3.SQLITE_DENY if (action, name) == (22, "COMMIT") else sqlite3.SQLITE_OK
+    )
+    assert not await asyncio.to_thread(store.quick_now, begun(made, "a"))
+    with store._turn:
+        waiting = asyncio.create_task(asyncio.to_thread(store.quick_now, begun(made, "b")))
+        await until_async(lambda: len(store._near) == 1)
+    assert not await waiting
+    assert not await store.quick(begun(made, "c"))
+    store._writer.set_authorizer(None)
+    assert await asyncio.to_thread(store.quick_now, begun(made, "d"))
+    assert [r["key"] for r in rows(tmp_path / "work.db", "step", "key")] == ["d"]
+    await store.close()
+    assert not await store.quick(begun(made, "e"))
+    assert not store.quick_now(begun(made, "e"))
+
+
+async def test_a_step_whose_answer_was_lost_is_found_by_its_transaction_also_without_a_request_of_the_callers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await SqliteStore.open(str(tmp_path / "work.db"))
+    work, plain = Work(store, "op"), store.quick
+    made = await work.begin_run(worker="w", ttl_s=3600)
+
+    async def lost(quick: Quick) -> bool:
+        assert await plain(quick)
+        return False
+
+    monkeypatch.setattr(store, "quick", lost)
+    mine = {"run": made["run"], "epoch": made["epoch"], "key": "a"}
+    assert (await work.call("step_begin", **mine))["decision"] == "execute"
+    assert (await work.call("step_end", result=1, **mine))["state"] == "done"
+    assert len(rows(tmp_path / "work.db", "log", "seq")) == 3
     await store.close()
