@@ -130,7 +130,7 @@ class SqliteStore:
         self._writes.put(job)
         try:
             await job.future
-        except HoldfastError:
+        except Exception:  # noqa: BLE001 - whoever asks for the transaction itself is told
             return False
         return job.foreseen
 
@@ -166,10 +166,9 @@ class SqliteStore:
                 database.execute("COMMIT")
                 self._commits += 1
                 return True
-        except sqlite3.Error:
-            pass  # whoever asks for the transaction itself is told
-        if database.in_transaction:
-            database.execute("ROLLBACK")
+        except Exception:  # noqa: BLE001 - an odd value, or a full disk: whoever asks for the transaction itself is told
+            pass
+        self._undo(database)
         return False
 
     def _in_line(self, job: _Job) -> None:
@@ -283,14 +282,17 @@ class SqliteStore:
             if database.in_transaction:
                 database.execute("COMMIT")
         except sqlite3.Error as e:
+            self._undo(database)
             error = explain(e, self.path)
-            try:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-            except sqlite3.Error:
-                log.exception("cannot roll back %s", self.path)
             for job in batch:
                 job.error = error
+
+    def _undo(self, database: sqlite3.Connection) -> None:
+        try:
+            if database.in_transaction:
+                database.execute("ROLLBACK")
+        except sqlite3.Error:
+            log.exception("cannot roll back %s", self.path)
 
     def _lengthen(self) -> None:
         """Write zeros past the log's end, so that commits overwrite: where a file grows, each flush writes its new

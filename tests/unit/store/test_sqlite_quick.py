@@ -188,6 +188,19 @@ async def test_a_foreseen_write_whose_commit_fails_is_not_called_done(tmp_path: 
     assert not store.quick_now(begun(made, "e"))
 
 
+async def test_a_value_that_sqlite_cannot_take_harms_nobody_but_whoever_sent_it(tmp_path: Path) -> None:
+    store = await SqliteStore.open(str(tmp_path / "work.db"))
+    work = Work(store, "op")
+    made = await work.begin_run(worker="w", ttl_s=3600)
+    for odd in (2**70, "\udc80", object()):
+        assert not await asyncio.to_thread(store.quick_now, begun({**made, "epoch": odd}, "a"))
+        assert not await store.quick(begun({**made, "epoch": odd}, "a"))
+    with pytest.raises(Fenced):
+        await work.call("step_begin", run=made["run"], epoch=2**70, key="a")
+    assert await asyncio.to_thread(store.quick_now, begun(made, "b"))
+    await store.close()
+
+
 async def test_a_step_whose_answer_was_lost_is_found_by_its_transaction_also_without_a_request_of_the_callers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
