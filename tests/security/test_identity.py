@@ -111,6 +111,24 @@ def test_a_caller_inside_a_session_acts_as_the_session_whatever_key_it_proves(ho
     assert json.loads(proving.output)["name"] == "bot"
 
 
+STEPS = """
+from holdfast import Host
+with Host().work.run(lease=3600) as run:
+    for n in range(4):
+        run.step(f"s{n}", lambda: n)
+    print(run.id)
+"""
+
+
+def test_the_steps_of_a_worker_inside_a_session_are_the_sessions_also_where_a_thread_answers_them(
+    hold: HomeForTests,
+) -> None:
+    enrol(hold, "bot", verbs=["work"], sessions=["*"])
+    done = hold.run(sys.executable, "-c", STEPS, acts_as="bot", pipes=True)
+    run = b"".join(chunk.data for chunk in done.output(follow=True)).decode().split()[-1]
+    assert {entry["by"] for entry in hold.host.work.call("log_read", run=run) if entry["step"]} == {"bot"}
+
+
 def test_a_daemonised_child_is_still_inside(hold: HomeForTests, tmp_path: Path) -> None:
     enrol(hold, "bot")
     out = tmp_path / "who"

@@ -136,9 +136,9 @@ class Identities:
     def worker(self, peer: Peer) -> str | None:
         """The name of a connection's operator where it may do durable work; None: `caller` says why not. For a thread
         that answers one step after the other."""
-        if peer.inside is None:
-            return self._operators.worker(peer.proven or self._operators.first, time.time())
         try:
+            if peer.inside is None:
+                return self._operators.worker(peer.proven or self._operators.first, time.time())
             caller = self.known(peer)
             allowed = caller.may_in("work", Scope("", "", caller.operator, caller.operator))
         except (HoldfastError, RuntimeError):  # refused; or the loop changed the grants while they were looked at

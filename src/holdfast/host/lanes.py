@@ -103,6 +103,8 @@ class Lanes:
             except Exception as e:  # noqa: BLE001 - it belongs to the connection, whose loop knows what to say
                 error = e
             finally:
+                if self._last is ride:
+                    self._last = None
                 ride.sock.setblocking(False)
                 ride.sock.close()
                 ride.returned(waiting, error)

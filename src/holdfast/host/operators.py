@@ -170,11 +170,11 @@ class Operators:
         """Its name, where it may do durable work of its own. Asked for every step, from any thread."""
         changes, known = self._changes, self._workers.get(operator)
         if known is None or known[0] != changes or known[2] <= now:
-            who = self.by_id.get(operator)
             verbs, _, until = self.rights(operator, Scope("", "", operator, operator), now)
-            if who is None or who.revoked_at is not None or "work" not in verbs:
+            if "work" not in verbs:
                 return None
-            known = self._workers[operator] = changes, who.name, math.inf if until is None else until
+            name = self.by_id[operator].name
+            known = self._workers[operator] = changes, name, math.inf if until is None else until
         return known[1]
 
     def _dead(self, grant: Grant) -> bool:
@@ -254,7 +254,7 @@ class Operators:
             await commit(lambda db: _insert(db, grant, signature))
         except sqlite3.IntegrityError:
             raise refused("the grant's id was used before", "sign a new one") from None
-        self.grants[grant.id], self._signatures[grant.id] = grant, signature
+        self._signatures[grant.id], self.grants[grant.id] = signature, grant  # for whoever looks in between
         self._changes += 1
 
     async def revoke_grant(self, grant: Grant, by: str, commit: Commit) -> None:

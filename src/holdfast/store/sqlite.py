@@ -14,6 +14,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from ..model.errors import HoldfastError
@@ -21,7 +22,7 @@ from ..model.limits import GROUP_MAX, WRITES_QUEUED_MAX
 from . import sqlite_quick
 from .base import Query, Quick, Row, Transaction
 from .migrations import all_migrations
-from .sqlite_file import clock, closed, connect, explain, prepare
+from .sqlite_file import closed, connect, explain, prepare
 
 T = TypeVar("T")
 log = logging.getLogger("holdfast.store")
@@ -33,14 +34,16 @@ _WAL_COMMITS_IDLE = 64  # and one that has not grown since, as it is overwritten
 _IDLE_S = 0.5  # nobody writes: no commit came for this long
 
 
+_Statements = Callable[[sqlite3.Connection], Any]
+
+
 class _Job:
-    """A transaction, or what is foreseen of one; and what became of it."""
+    """What is to be done in a transaction, and what became of it."""
 
-    __slots__ = ("done", "error", "foreseen", "quick", "transaction", "value")
+    __slots__ = ("done", "error", "statements", "value")
 
-    def __init__(self, transaction: Callable[[], Transaction[Any]] | None, quick: Quick | None = None) -> None:
-        self.transaction, self.quick = transaction, quick
-        self.foreseen = False  # it was as foreseen, and is done
+    def __init__(self, statements: _Statements) -> None:
+        self.statements = statements
         self.value: Any = None
         self.error: BaseException | None = None
         self.done = False
@@ -51,8 +54,8 @@ class _Awaited(_Job):
 
     __slots__ = ("future", "loop")
 
-    def __init__(self, transaction: Callable[[], Transaction[Any]] | None, quick: Quick | None = None) -> None:
-        super().__init__(transaction, quick)
+    def __init__(self, statements: _Statements) -> None:
+        super().__init__(statements)
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
 
@@ -119,27 +122,23 @@ class SqliteStore:
         return self
 
     async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
-        if self._writes.qsize() >= WRITES_QUEUED_MAX:
-            raise HoldfastError("busy", f"{WRITES_QUEUED_MAX} writes wait for the disk already", "try again later")
-        return await self._ask(self._writes, transaction)
+        value: T = await self._ask(self._writes, self._driven(transaction))
+        return value
 
     async def quick(self, quick: Quick) -> bool:
-        if self._closed or self._writes.qsize() >= WRITES_QUEUED_MAX:
-            return False
-        job = _Awaited(None, quick)
-        self._writes.put(job)
         try:
-            await job.future
-        except Exception:  # noqa: BLE001 - whoever asks for the transaction itself is told
-            return False
-        return job.foreseen
+            done: bool = await self._ask(self._writes, partial(sqlite_quick.done, quick))
+        except Exception as e:  # noqa: BLE001 - what is wrong is for the transaction to say
+            return _in_vain(e)
+        return done
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
-        return await self._ask(self._reads, transaction)
+        value: T = await self._ask(self._reads, self._driven(transaction))
+        return value
 
     def write_now(self, transaction: Callable[[], Transaction[T]]) -> T:
         """`write` for a thread that can wait. While one flushes, others gather in line; the next takes them all."""
-        job = _Job(transaction)
+        job = _Job(self._driven(transaction))
         self._in_line(job)
         value: T = _outcome(job)
         return value
@@ -147,9 +146,9 @@ class SqliteStore:
     def quick_now(self, quick: Quick) -> bool:
         """`quick` for a thread that can wait. Whoever finds nobody else writing does it in as few words as possible."""
         if self._near or not self._turn.acquire(blocking=False):
-            job = _Job(None, quick)
+            job = _Job(partial(sqlite_quick.done, quick))
             self._in_line(job)
-            return job.foreseen and job.error is None
+            return bool(job.value) if job.error is None else _in_vain(job.error)
         try:
             done = self._writer is not None and self._done(self._writer, quick)
         finally:
@@ -162,14 +161,13 @@ class SqliteStore:
         try:
             database.execute("BEGIN IMMEDIATE")
             self._lengthen()
-            if sqlite_quick.done(database, quick, clock()):
-                database.execute("COMMIT")
-                self._commits += 1
-                return True
-        except Exception:  # noqa: BLE001 - an odd value, or a full disk: whoever asks for the transaction itself is told
-            pass
-        self._undo(database)
-        return False
+            done = sqlite_quick.done(quick, database)
+            database.execute("COMMIT" if done else "ROLLBACK")
+        except Exception as e:  # noqa: BLE001 - what is wrong is for the transaction to say
+            self._undo(database)
+            return _in_vain(explain(e, self.path) if isinstance(e, sqlite3.Error) else e)
+        self._commits += 1
+        return done
 
     def _in_line(self, job: _Job) -> None:
         """Until it is done, by whoever has the turn."""
@@ -186,18 +184,19 @@ class SqliteStore:
             self._writes.put(True)
 
     def read_now(self, transaction: Callable[[], Transaction[T]]) -> T:
-        job = _Job(transaction)
-        self._look(job, transaction)
+        job = _Job(self._driven(transaction))
+        self._look(job)
         value: T = _outcome(job)
         return value
 
-    async def _ask(self, line: _Line, transaction: Callable[[], Transaction[T]]) -> T:
+    async def _ask(self, line: _Line, statements: _Statements) -> Any:
         if self._closed:
             raise closed()
-        job = _Awaited(transaction)
+        if line is self._writes and line.qsize() >= WRITES_QUEUED_MAX:
+            raise HoldfastError("busy", f"{WRITES_QUEUED_MAX} writes wait for the disk already", "try again later")
+        job = _Awaited(statements)
         line.put(job)
-        value: T = await job.future
-        return value
+        return await job.future
 
     async def close(self) -> None:
         if self._closed:
@@ -317,10 +316,7 @@ class SqliteStore:
     def _run(self, database: sqlite3.Connection, job: _Job, undo: str) -> None:
         """One transaction of a batch. Where SQLite undid all of the batch with it, the error is passed on."""
         try:
-            if job.quick is not None:
-                job.foreseen = sqlite_quick.done(database, job.quick, clock())
-            if job.transaction is not None:
-                job.value = self._drive(database, job.transaction())
+            job.value = job.statements(database)
         except BaseException as e:
             if isinstance(e, sqlite3.Error) and not database.in_transaction:
                 raise
@@ -331,15 +327,14 @@ class SqliteStore:
     def _read_loop(self, line: _Line) -> None:
         while (job := line.get()) is not None:
             if isinstance(job, _Awaited):
-                assert job.transaction is not None
-                self._look(job, job.transaction)
+                self._look(job)
                 _tell([job])
         with self._reading:
             if self._reader is not None:
                 self._reader.close()
                 self._reader = None
 
-    def _look(self, job: _Job, transaction: Callable[[], Transaction[Any]]) -> None:
+    def _look(self, job: _Job) -> None:
         with self._reading:
             try:
                 if self._closed and self._reader is None:
@@ -348,13 +343,16 @@ class SqliteStore:
                     self._reader = connect(self.path, read_only=True)
                 self._reader.execute("BEGIN")
                 try:
-                    job.value = self._drive(self._reader, transaction())
+                    job.value = job.statements(self._reader)
                 finally:
                     self._reader.execute("ROLLBACK")
             except sqlite3.Error as e:
                 job.error = explain(e, self.path)
             except BaseException as e:  # noqa: BLE001 - it belongs to whoever asked, not to this thread
                 job.error = e
+
+    def _driven(self, transaction: Callable[[], Transaction[T]]) -> Callable[[sqlite3.Connection], T]:
+        return lambda database: self._drive(database, transaction())
 
     def _drive(self, database: sqlite3.Connection, transaction: Transaction[T]) -> T:
         try:
@@ -386,6 +384,13 @@ class SqliteStore:
                 self._folded_bytes, self._commits = size, 0
         except (OSError, sqlite3.Error) as e:
             log.warning("cannot fold the log of %s in: %s", self.path, e)
+
+
+def _in_vain(error: BaseException) -> bool:
+    """A foreseen write that failed is not done. But a lock that was waited for is not waited for once more."""
+    if isinstance(error, HoldfastError) and error.code == "busy":
+        raise error
+    return False
 
 
 def _outcome(job: _Job) -> Any:

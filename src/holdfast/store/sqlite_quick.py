@@ -11,6 +11,7 @@ import sqlite3
 from typing import Any
 
 from .base import Quick
+from .sqlite_file import clock
 
 # Whoever writes has the lease: (run, epoch, now).
 _OURS = (
@@ -37,9 +38,10 @@ _NOTE = (
 )
 
 
-def done(database: sqlite3.Connection, quick: Quick, now: int) -> bool:
-    """Do what was foreseen; False: it is not so, and nothing was changed. `now` was read under the write lock."""
+def done(quick: Quick, database: sqlite3.Connection) -> bool:
+    """Do what was foreseen; False: it is not so, and nothing was changed. Under the write lock."""
     run, key, epoch, by, body, *rest = quick.args
+    now = clock()  # once the lock is held
     execute, ours = database.execute, (run, epoch, now)
     if quick.name == "step_ended":
         result, request = rest

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     import socket
 
 _TAKEN_S = 1e-3  # the other party may need this processor itself, for less; who keeps it longer is somebody else
-_SLEPT, _SLEPT_MAX = 4, 256  # waits to be slept through then: twice as many each time that nothing was gained
+# Waits to be slept through then: twice as many each time, and one less with each that was worth it, so that answers
+# which are quick and slow in turn cost no more than a little.
+_SLEPT, _SLEPT_MAX = 4, 256
 
 
 class Arrival:
@@ -55,5 +57,5 @@ class Arrival:
                 self._asleep, self._slept = self._slept, min(2 * self._slept, _SLEPT_MAX)
                 return False
             before = now
-        self._slept = _SLEPT
+        self._slept = max(_SLEPT, self._slept - 1)
         return True

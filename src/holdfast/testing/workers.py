@@ -5,19 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
-from ..work.service import Work
+from ..work.service import CALLS, Work
 from .store import opened
 
 Json = dict[str, Any]
 SHORT_S = 0.05  # a lease that is meant to run out
 
 
+class _ByName:
+    """A work plane that is called as clients call it, by name: then the shorter ways of a store are taken too."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(self._work.call, name) if name in CALLS else getattr(self._work, name)
+
+
 @asynccontextmanager
 async def working(url: str) -> AsyncIterator[Work]:
     async with opened(url) as store:
-        yield Work(store, "op_test")
+        yield cast(Work, _ByName(Work(store, "op_test")))
 
 
 async def expired(work: Work, run: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..model import ids
-from ..model.work import EFFECTS, check_word
+from ..model.work import check_word
 from ..store.base import Quick
 from . import runs, stepping, values
 
@@ -23,9 +23,9 @@ def foreseen(name: str, args: Json, us: str) -> Quick | None:
     Arguments without a request id are given one: where an answer is lost, the call itself asks with the same.
     """
     make = _CALLS.get(name)
-    if make is None:
+    if make is None or type(args.get("epoch")) is not int:
         return None
-    if args.get("request") is None:
+    if not args.get("request"):
         args["request"] = ids.new("req_")
     try:
         return make(us, **args)
@@ -34,11 +34,11 @@ def foreseen(name: str, args: Json, us: str) -> Quick | None:
 
 
 def _begin(
-    us: str, /, *, run: str, key: str, epoch: int | None = None, effect: str = "unsafe", args: Any = None,
+    us: str, /, *, run: str, key: str, epoch: int, effect: str = "unsafe", args: Any = None,
     action: str | None = None, idem_key: str | None = None, why: str | None = None, session: str | None = None,
     exec_id: str | None = None, by: str | None = None, request: str,
 ) -> Quick | None:  # fmt: skip
-    if epoch is None or effect == "none" or not runs.whole(run):
+    if effect == "none" or not runs.whole(run):
         return None
     intent = stepping.intended(
         run, key, effect, args, action, idem_key, why, session, exec_id, by or us, request
@@ -48,32 +48,34 @@ def _begin(
 
 
 def _end(
-    us: str, /, *, run: str, key: str, epoch: int | None = None, result: Any = None, effect: str | None = None,
+    us: str, /, *, run: str, key: str, epoch: int, result: Any = None, effect: str | None = None,
     args: Any = None, action: str | None = None, why: str | None = None, by: str | None = None,
     request: str,
 ) -> Quick | None:  # fmt: skip
-    if epoch is None or not runs.whole(run):
+    if not runs.whole(run):
         return None
     text, answer = values.encode(result, "the result"), {"key": key, "state": "done"}
     if effect == "none":  # never begun on paper
         intent = stepping.intended(run, key, effect, args, action, None, why, None, None, by or us, request)
         body = stepping.outcome_body(intent.action or key, intent.why)
         return Quick("step_done", (*_intended(intent, epoch, intent.stable_key, body), text, request), answer)
-    if effect is not None and effect not in EFFECTS:
-        return None
-    return Quick("step_ended", (*_ended(run, key, epoch, by or us, why), text, request), answer)
+    if effect is not None or args is not None or action is not None:
+        return None  # what it was is known since it was begun: whoever says it again is to be listened to
+    body = _DONE if why is None else stepping.outcome_body(None, values.said(why, "the reason"))
+    head = run, check_word("a step's key", key), epoch, by or us, body
+    return Quick("step_ended", (*head, text, check_word("a request", request)), answer)
 
 
 def _next(
     us: str, /, *, run: str, ended: Json, key: str, epoch: int, effect: str = "unsafe", args: Any = None,
     action: str | None = None, why: str | None = None, by: str | None = None, request: str,
 ) -> Quick | None:  # fmt: skip
-    if effect == "none" or not runs.whole(run):
+    if effect == "none" or not ended["request"] or not runs.whole(run):
         return None
     coming = stepping.intended(run, key, effect, args, action, None, why, None, None, by or us, request)
     stable = coming.stable_key
     text = values.encode(ended.get("result"), "the result")
-    before = check_word("a step's key", ended["key"]), text, ended["request"], _DONE
+    before = check_word("a step's key", ended["key"]), text, check_word("a request", ended["request"]), _DONE
     return Quick(
         "step_following", (*_intended(coming, epoch, stable), None, None, *before), stepping.to_execute(stable, epoch)
     )
@@ -81,11 +83,6 @@ def _next(
 
 _CALLS: dict[str, Callable[..., Quick | None]] = {"step_begin": _begin, "step_end": _end, "step_next": _next}
 _DONE = stepping.outcome_body(None, None)
-
-
-def _ended(run: str, key: str, epoch: int, by: str, why: str | None) -> tuple[Any, ...]:
-    body = _DONE if why is None else stepping.outcome_body(None, values.said(why, "the reason"))
-    return run, check_word("a step's key", key), epoch, by, body
 
 
 def _intended(intent: stepping.Intent, epoch: int, stable_key: str, body: str | None = None) -> tuple[Any, ...]:

@@ -48,7 +48,8 @@ def intended(
         run, check_word("a step's key", key), check_effect(effect), values.said(action, "the action"),
         values.encode(args, f"the arguments of step {key!r}"),
         None if idem_key is None else check_word("an idempotency key", idem_key), values.said(why, "the reason"),
-        session, exec_id, by, request,
+        None if session is None else check_word("a session", session),
+        None if exec_id is None else check_word("an exec's id", exec_id), by, check_word("a request", request),
     )  # fmt: skip
 
 

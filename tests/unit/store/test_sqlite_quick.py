@@ -175,11 +175,13 @@ async def test_a_foreseen_write_whose_commit_fails_is_not_called_done(tmp_path: 
         lambda action, name, *_: sqlite3.SQLITE_DENY if (action, name) == (22, "COMMIT") else sqlite3.SQLITE_OK
     )
     assert not await asyncio.to_thread(store.quick_now, begun(made, "a"))
+    assert not store._writer.in_transaction
     with store._turn:
         waiting = asyncio.create_task(asyncio.to_thread(store.quick_now, begun(made, "b")))
         await until_async(lambda: len(store._near) == 1)
     assert not await waiting
     assert not await store.quick(begun(made, "c"))
+    assert not store._writer.in_transaction
     store._writer.set_authorizer(None)
     assert await asyncio.to_thread(store.quick_now, begun(made, "d"))
     assert [r["key"] for r in rows(tmp_path / "work.db", "step", "key")] == ["d"]
@@ -188,13 +190,51 @@ async def test_a_foreseen_write_whose_commit_fails_is_not_called_done(tmp_path: 
     assert not store.quick_now(begun(made, "e"))
 
 
+async def test_a_file_that_is_locked_by_another_program_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once it was waited for twice, and everybody behind it as well: by the foreseen write, then by its transaction."""
+    store = await SqliteStore.open(str(tmp_path / "work.db"))
+    work = Work(store, "op")
+    made = await work.begin_run(worker="w", ttl_s=3600)
+    assert store._writer is not None
+    store._writer.execute("PRAGMA busy_timeout=1")
+    monkeypatch.setattr(store, "_driven", None)  # the transaction is not even begun
+    other = sqlite3.connect(tmp_path / "work.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(HoldfastError, match="locked"):
+        await asyncio.to_thread(store.quick_now, begun(made, "a"))
+    with pytest.raises(HoldfastError, match="locked"):
+        await work.call("step_begin", run=made["run"], epoch=made["epoch"], key="a")
+    other.close()
+    await store.close()
+
+
+async def test_the_log_is_lengthened_ahead_and_looked_after_also_where_every_write_is_foreseen(tmp_path: Path) -> None:
+    log = tmp_path / "work.db-wal"
+    store = await SqliteStore.open(str(tmp_path / "work.db"))
+    made = await Work(store, "op").begin_run(worker="w", ttl_s=3600)
+    await until_async(lambda: not store._nudged and store._writes.empty())
+    commits, sizes = store._commits, set[int]()
+    for n in range(150):
+        assert await asyncio.to_thread(store.quick_now, begun(made, f"k{n}"))
+        sizes.add(log.stat().st_size)
+    assert store._commits == commits + 150
+    assert len(sizes) < 15
+    assert store._nudged
+    await until_async(lambda: not store._nudged)  # the writer thread has looked whether the log is to be folded in
+    await store.close()
+
+
 async def test_a_value_that_sqlite_cannot_take_harms_nobody_but_whoever_sent_it(tmp_path: Path) -> None:
     store = await SqliteStore.open(str(tmp_path / "work.db"))
     work = Work(store, "op")
     made = await work.begin_run(worker="w", ttl_s=3600)
+    plain = begun(made, "a")
     for odd in (2**70, "\udc80", object()):
-        assert not await asyncio.to_thread(store.quick_now, begun({**made, "epoch": odd}, "a"))
-        assert not await store.quick(begun({**made, "epoch": odd}, "a"))
+        quick = plain._replace(args=(*plain.args[:2], odd, *plain.args[3:]))
+        assert not await asyncio.to_thread(store.quick_now, quick)
+        assert not await store.quick(quick)
     with pytest.raises(Fenced):
         await work.call("step_begin", run=made["run"], epoch=2**70, key="a")
     assert await asyncio.to_thread(store.quick_now, begun(made, "b"))

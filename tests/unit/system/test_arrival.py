@@ -76,11 +76,24 @@ def test_after_a_wait_in_vain_the_next_ones_are_slept_through_and_each_time_twic
         assert looked(waiting, offers)
         assert not any(looked(waiting, offers) for _ in range(asleep))
     pair[1].sendall(b"x")
-    assert waiting.wait_soon(30)  # found at once: looking out is worth it again
+    for _ in range(40):  # found at once: looking out is worth it again, a little more each time
+        assert waiting.wait_soon(30)
     pair[0].recv(1)
     assert looked(waiting, offers)
     assert not any(looked(waiting, offers) for _ in range(4))
     assert looked(waiting, offers)
+
+
+def test_answers_that_are_quick_and_slow_in_turn_are_soon_slept_through(
+    pair: tuple[socket.socket, socket.socket], offers: list[None]
+) -> None:
+    waiting, vain = Arrival(pair[0], AWAKE_S), 0
+    for _ in range(200):
+        pair[1].sendall(b"x")
+        assert waiting.wait_soon(30)
+        pair[0].recv(1)
+        vain += looked(waiting, offers)
+    assert vain < 10
 
 
 def test_whoever_is_kept_from_the_processor_leaves_it_to_the_others(
