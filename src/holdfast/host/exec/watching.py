@@ -90,6 +90,8 @@ class Watching:
                     command.update(state="running", prompt=None)
                 if time.monotonic() - sampled_at < SAMPLE_MAX_S:
                     continue
+            elif time.monotonic() - sampled_at < SAMPLE_FIRST_S:
+                continue  # somebody came to wait for what was typed this moment: most commands end before a look does
             if command.watchers and command.record["state"] == "running" and session.link is not None:
                 self._scan(command)
                 if not command.running:
