@@ -13,6 +13,7 @@ from ...model.isolation import EXCHANGE
 from ...system.files import write_new
 from ..session import Session
 from .dialect import Wrapped
+from .heard import Heard
 from .marks import MARK_BYTES, MarkScanner
 from .record import Record, read_record
 from .results import Results, ended
@@ -30,6 +31,7 @@ class Command:
         self.session, self.record, self._results = session, record, results
         self.scanner = MarkScanner(record["token"])
         self.scanned = int(record["from"])
+        self.heard = Heard()
         self.unheard = True  # nothing has been read since it was typed
         self.changed = asyncio.Event()
         self.waker: asyncio.Future[None] | None = None  # its monitor's, while that waits

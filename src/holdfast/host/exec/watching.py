@@ -131,6 +131,7 @@ class Watching:
             command.scanned = piece.end
             if piece.data is None:
                 continue
+            command.heard.add(piece.offset, piece.data)
             for mark in command.scanner.feed(piece.offset, piece.data):
                 if mark.kind == "b" and command.record["start"] is None:
                     command.update(start=mark.end)
