@@ -142,10 +142,7 @@ class Server:
                     if reading is None:
                         await asyncio.wait({work}, timeout=_AT_ONCE_S)
                 if work is None and reading is None and not incoming.due:  # nothing else to wait for, as nearly always
-                    data = await loop.sock_recv(sock, _RECV_BYTES)
-                    if not data:
-                        return
-                    incoming.feed(data, loop.time())
+                    _take(incoming, await loop.sock_recv(sock, _RECV_BYTES), loop.time())
                 elif work is None or not work.done():
                     reading = reading or loop.create_task(loop.sock_recv(sock, _RECV_BYTES))
                     ends = {work, reading} if work else {reading}
@@ -155,9 +152,7 @@ class Server:
                         raise HoldfastError("timeout", "a request was begun and did not end", "send it whole")
                 if reading is not None and reading.done():
                     data, reading = reading.result(), None
-                    if not data:
-                        return
-                    incoming.feed(data, loop.time())
+                    _take(incoming, data, loop.time())
                 if work is not None and work.done():
                     ended, work = work, None
                     ended.result()
@@ -219,6 +214,12 @@ class Server:
         self._sock.close()
         for task in self._tasks:
             task.cancel()
+
+
+def _take(incoming: Incoming, data: bytes, now: float) -> None:
+    if not data:
+        raise ConnectionResetError("the client has left")
+    incoming.feed(data, now)
 
 
 def _forget(work: asyncio.Task[None]) -> None:

@@ -49,6 +49,11 @@ class Command:
         return str(self.record["exec_id"])
 
     @property
+    def file(self) -> str:
+        """What its files are called: each letter of a path that is typed costs the shell's line editor 5 us."""
+        return str(self.record.get("file") or self.id)
+
+    @property
     def running(self) -> bool:
         return not ended(self.record)
 
@@ -60,11 +65,11 @@ class Command:
     def path(self, suffix: str) -> str:
         """A file that the shell reads or writes too: an isolated one has no more than these of our folder."""
         folder = self.session.folder
-        return os.path.join(folder.exchange if self.session.isolated else folder.execs, self.id + suffix)
+        return os.path.join(folder.exchange if self.session.isolated else folder.execs, self.file + suffix)
 
     def seen(self, suffix: str) -> str:
         """The same file's path, as the shell knows it."""
-        return os.path.join(EXCHANGE, self.id + suffix) if self.session.isolated else self.path(suffix)
+        return os.path.join(EXCHANGE, self.file + suffix) if self.session.isolated else self.path(suffix)
 
     def write(self, wrapped: Wrapped) -> None:
         """What the shell reads, and the file for what it writes: there already, so that nobody else may read it."""

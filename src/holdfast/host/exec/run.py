@@ -31,6 +31,7 @@ from .wrap import abandon, wrap
 Json = dict[str, Any]
 
 _ABOUT_TO_BEGIN = "starting"  # what a session is busy with before the command has its record
+_FILE_LETTERS = 8  # 40 bits, for the one or two commands of a session that have files at a time
 _TURN_S = 2.0  # a kernel gets this long to be free after its last cell, also for a caller who does not want to wait
 
 
@@ -185,6 +186,8 @@ class Execs(Watching):
             "generation": session.manifest["generation"], "actor": actor, "void": False,
             "source": source[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace"),
         }  # fmt: skip
+        if session.kind != "kernel":  # there the recorder is told the id alone
+            record["file"] = ids.new("", _FILE_LETTERS)
         command = Command(session, record, self._of(session))
         wrapped = cells.wrap(command, source) if session.kind == "kernel" else wrap(
             shell, token=token, source=source, script=command.seen(".sh"), record=command.seen(".rec"),

@@ -38,7 +38,7 @@ class Commands(Approving):
         await self._approve_exec(session, source, request, caller)
 
         def typed(command: Command) -> None:
-            self._note("exec", session, caller, request, exec_id=command.id, text=command.record["source"],
+            self._note("exec", session, caller, request, alone=True, exec_id=command.id, text=command.record["source"],
                        epoch=command.record.get("epoch"), offset=command.record["from"])  # fmt: skip
 
         began = time.monotonic()
