@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..model import journal as chain
@@ -58,10 +58,11 @@ class Journal:
 
     def note(
         self, kind: str, *, session: str | None, actor: Json | None, why: str | None = None, epoch: int | None = None,
-        offset: int | None = None, owed: bool = False, **facts: Any,
+        offset: int | None = None, owed: bool = False, alone: bool = False, **facts: Any,
     ) -> None:  # fmt: skip
         """Queue an entry: durable with the next commit, in this order. One that is `owed` is on disk in another form,
-        which the next host would make it from: nobody waits for it, and its commit gets out of the answer's way."""
+        which the next host would make it from: nobody waits for it, and its commit gets out of the answer's way. One
+        that comes `alone` need not wait for the loop's next turn, as those do that others are noted with."""
         if len(self._queue) >= _QUEUE_MAX:
             raise HoldfastError("busy", "the journal's disk does not keep up", "see the disk, then try again")
         entry = _entry(kind, actor, {"session": session, "why": why, "epoch": epoch, "offset": offset, **facts})
@@ -71,11 +72,17 @@ class Journal:
         if owed:
             asyncio.get_running_loop().call_later(_LEISURE_S, self._begin)
         else:
-            self._begin()
+            self._begin(alone)
 
-    def _begin(self) -> None:
+    def _begin(self, at_once: bool = False) -> None:
         if self._job is None and self._queue:
-            self._job = asyncio.get_running_loop().create_task(self._commit())
+            begun = self._write() if at_once else None
+            self._job = asyncio.get_running_loop().create_task(self._commit(begun))
+
+    def _write(self) -> tuple[int, Awaitable[tuple[int, bytes]]]:
+        """Have all that is queued written; how many entries that is, and the new end of the chain."""
+        batch = list(self._queue)
+        return len(batch), self._ledger.write(lambda db: self._append(db, batch))
 
     async def commit(
         self, work: Callable[[sqlite3.Connection], object], kind: str, *, actor: Json, why: str | None, **facts: Any
@@ -99,15 +106,15 @@ class Journal:
             assert self._job is not None
             await asyncio.shield(self._job)
 
-    async def _commit(self) -> None:
+    async def _commit(self, begun: tuple[int, Awaitable[tuple[int, bytes]]] | None) -> None:
         """Take what is queued, until nothing is: one commit for all that came meanwhile."""
         try:
             while self._queue:
-                batch = list(self._queue)
-                self.tip = await self._ledger.write(lambda db, batch=batch: self._append(db, batch))  # type: ignore[misc]
-                for _ in batch:
+                (count, written), begun = begun or self._write(), None
+                self.tip = await written
+                for _ in range(count):
                     self._queue.popleft()
-                self._durable += len(batch)
+                self._durable += count
                 self.failing = False
                 self._keep_head()
         except HoldfastError as e:

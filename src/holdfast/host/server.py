@@ -131,17 +131,19 @@ class Server:
     async def _converse(self, sock: socket.socket, peer: Peer) -> None:
         loop = asyncio.get_running_loop()
         incoming = Incoming(self._reading, requests.parsed if self._lanes is None else self._lanes.read)
-        work: asyncio.Task[Reply] | None = None
+        work: asyncio.Task[None] | None = None
         reading: asyncio.Task[bytes] | None = None  # kept from one request to the next: what it has read is not lost
         try:
             while True:
                 if work is None and reading is None:
                     await self._lend(sock, peer, incoming)
                 if work is None and incoming.waiting:
-                    work = loop.create_task(self._answer(incoming.next(), peer))
+                    work = loop.create_task(self._answer(sock, incoming.next(), peer))
                     if reading is None:
                         await asyncio.wait({work}, timeout=_AT_ONCE_S)
-                if work is None or not work.done():
+                if work is None and reading is None and not incoming.due:  # nothing else to wait for, as nearly always
+                    _take(incoming, await loop.sock_recv(sock, _RECV_BYTES), loop.time())
+                elif work is None or not work.done():
                     reading = reading or loop.create_task(loop.sock_recv(sock, _RECV_BYTES))
                     ends = {work, reading} if work else {reading}
                     left = incoming.due - loop.time() if incoming.due else None
@@ -150,12 +152,10 @@ class Server:
                         raise HoldfastError("timeout", "a request was begun and did not end", "send it whole")
                 if reading is not None and reading.done():
                     data, reading = reading.result(), None
-                    if not data:
-                        return
-                    incoming.feed(data, loop.time())
+                    _take(incoming, data, loop.time())
                 if work is not None and work.done():
-                    reply, work = work.result(), None
-                    await self._send(sock, reply)
+                    ended, work = work, None
+                    ended.result()
         finally:
             incoming.close()
             # A client that goes away, or talks nonsense, ends its own request: a wait for nobody is not kept up.
@@ -175,16 +175,18 @@ class Server:
             raise ConnectionResetError("the client has left")
         incoming.back(rest, asyncio.get_running_loop().time())
 
-    async def _answer(self, request: Json, peer: Peer) -> Reply:
+    async def _answer(self, sock: socket.socket, request: Json, peer: Peer) -> None:
+        """Carry a request out and send its answer: from here, because whoever waits for the end of this hears later."""
         try:
-            return await self._handle(request, peer)
+            reply = await self._handle(request, peer)
         except HoldfastError as e:
-            return Reply({"error": e.as_dict()})
+            reply = Reply({"error": e.as_dict()})
         except asyncio.CancelledError:
             raise
         except Exception as e:
             log.exception("request %s failed", request.get("op"))
-            return Reply({"error": _unforeseen(e).as_dict()})
+            reply = Reply({"error": _unforeseen(e).as_dict()})
+        await self._send(sock, reply)
 
     async def _send(self, sock: socket.socket, reply: Reply) -> None:
         loop = asyncio.get_running_loop()
@@ -214,10 +216,16 @@ class Server:
             task.cancel()
 
 
-def _forget(work: asyncio.Task[Reply]) -> None:
-    """Nobody takes this answer any more: its descriptor is not kept either."""
-    if not work.cancelled() and work.result().fd >= 0:
-        os.close(work.result().fd)
+def _take(incoming: Incoming, data: bytes, now: float) -> None:
+    if not data:
+        raise ConnectionResetError("the client has left")
+    incoming.feed(data, now)
+
+
+def _forget(work: asyncio.Task[None]) -> None:
+    """Nobody takes this answer any more: that it could not be sent is no news."""
+    if not work.cancelled():
+        work.exception()
 
 
 def _unforeseen(e: Exception) -> HoldfastError:

@@ -87,7 +87,7 @@ def at_prompt(master_fd: int, tty_path: str) -> list[object] | None:
 
 def _leader(tty: Tty) -> Iterator[dict[str, object]]:
     stat = read_stat(tty.foreground) if tty.foreground > 0 else None
-    thread = _thread(stat, stat, tty) if stat is not None else None
+    thread = _thread(stat, stat, tty, brief=True) if stat is not None else None
     if thread is not None:
         yield thread
 
@@ -165,8 +165,8 @@ def _threads(process: Stat) -> Iterator[Stat]:
             yield stat
 
 
-def _thread(process: Stat, stat: Stat, tty: Tty) -> dict[str, object] | None:
-    """One thread's facts, or None where it ended meanwhile."""
+def _thread(process: Stat, stat: Stat, tty: Tty, *, brief: bool = False) -> dict[str, object] | None:
+    """One thread's facts, or None where it ended meanwhile; `brief` without what only a judgement needs."""
     pid, tid = process.pid, stat.pid
     call, args = _system_call(pid, tid) if stat.state not in "ZX" else (-1, [])
     if call == "gone":
@@ -188,8 +188,8 @@ def _thread(process: Stat, stat: Stat, tty: Tty) -> dict[str, object] | None:
         "timeout": wait.timeout,
         "watched": wait.watched,
         "count": wait.count,
-        "sig_ign": None if wait.on_tty is False else _ignored_signals(pid),
-        "wchan": _wchan(pid, tid) if call is None else None,
+        "sig_ign": None if brief or wait.on_tty is False else _ignored_signals(pid),
+        "wchan": _wchan(pid, tid) if call is None and not brief else None,
     }
 
 

@@ -141,9 +141,13 @@ class LogReader:
         high = os.fstat(idx).st_size // RECORD_BYTES
         low = max(0, high - _INDEX_BYTES_READ // RECORD_BYTES)
         newest = os.pread(idx, (high - low) * RECORD_BYTES, low * RECORD_BYTES)
-        starts = [record[0] for record in RECORD.iter_unpack(newest[: len(newest) // RECORD_BYTES * RECORD_BYTES])]
-        if starts and (low == 0 or starts[0] < offset):
-            return max(low + bisect_left(starts, offset) - 1, 0)
+        slots = range(len(newest) // RECORD_BYTES)
+
+        def begins(slot: int) -> int:
+            return int(RECORD.unpack_from(newest, slot * RECORD_BYTES)[0])
+
+        if slots and (low == 0 or begins(0) < offset):
+            return max(low + bisect_left(slots, offset, key=begins) - 1, 0)
         low, high = 0, low
         while low < high:
             middle = (low + high) // 2

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -139,5 +142,25 @@ async def test_a_flood_of_one_refusal_is_one_entry_and_a_count(tmp_path: Path) -
     refusals.flush()
     await journal.written()
     assert journal.tip[0] < 150
+    await journal.close()
+    made.close()
+
+
+async def test_an_entry_that_comes_alone_is_on_its_way_before_the_loop_turns(tmp_path: Path) -> None:
+    made = await opened(tmp_path)
+    journal = journal_of(made, tmp_path)
+    await journal.open()
+    journal.note("exec", session=None, actor=None, alone=True)
+    deadline = time.monotonic() + 30
+    with contextlib.closing(sqlite3.connect(tmp_path / "host.db")) as other:
+        while other.execute("SELECT count(*) FROM entries").fetchone() == (0,):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)  # noqa: ASYNC251  (the loop is to stand still meanwhile)
+    journal.note("send", session=None, actor=None)
+    journal.note("exec", session=None, actor=None, alone=True)
+    await journal.written()
+    bodies = await made.read(lambda db: [json.loads(r[0]) for r in db.execute("SELECT body FROM entries ORDER BY n")])
+    assert [(body["n"], body["kind"]) for body in bodies] == [(1, "exec"), (2, "send"), (3, "exec")]
+    assert journal.tip[0] == 3
     await journal.close()
     made.close()

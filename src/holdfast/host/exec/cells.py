@@ -16,6 +16,7 @@ from typing import Any
 from ...model import limits
 from ...model.activity import Activity
 from ...model.errors import HoldfastError, invalid
+from ...system.tree import inner_pid
 from ..kernels import STARTING
 from ..session import Session
 from ..waits import SAMPLE_FIRST_S, SAMPLE_MAX_S
@@ -89,7 +90,7 @@ async def idle(session: Session, observe: Observe, deadline: float | None) -> Js
                 raise
             break
         if activity.kind == "at_prompt":
-            return {"shell": "kernel", "pid": sample["pid"], "seen": None, "typed": 0, "touched": False}
+            return {"shell": "kernel", "pid": inner_pid(sample["pid"]), "seen": None, "typed": 0, "touched": False}
         now = time.monotonic()
         if activity.evidence == STARTING and now - began > limits.KERNEL_START_S:
             raise HoldfastError(

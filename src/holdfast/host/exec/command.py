@@ -13,6 +13,7 @@ from ...model.isolation import EXCHANGE
 from ...system.files import write_new
 from ..session import Session
 from .dialect import Wrapped
+from .heard import Heard
 from .marks import MARK_BYTES, MarkScanner
 from .record import Record, read_record
 from .results import Results, ended
@@ -30,6 +31,7 @@ class Command:
         self.session, self.record, self._results = session, record, results
         self.scanner = MarkScanner(record["token"])
         self.scanned = int(record["from"])
+        self.heard = Heard()
         self.unheard = True  # nothing has been read since it was typed
         self.changed = asyncio.Event()
         self.waker: asyncio.Future[None] | None = None  # its monitor's, while that waits
@@ -47,6 +49,11 @@ class Command:
         return str(self.record["exec_id"])
 
     @property
+    def file(self) -> str:
+        """What its files are called: each letter of a path that is typed costs the shell's line editor 5 us."""
+        return str(self.record.get("file") or self.id)
+
+    @property
     def running(self) -> bool:
         return not ended(self.record)
 
@@ -58,11 +65,11 @@ class Command:
     def path(self, suffix: str) -> str:
         """A file that the shell reads or writes too: an isolated one has no more than these of our folder."""
         folder = self.session.folder
-        return os.path.join(folder.exchange if self.session.isolated else folder.execs, self.id + suffix)
+        return os.path.join(folder.exchange if self.session.isolated else folder.execs, self.file + suffix)
 
     def seen(self, suffix: str) -> str:
         """The same file's path, as the shell knows it."""
-        return os.path.join(EXCHANGE, self.id + suffix) if self.session.isolated else self.path(suffix)
+        return os.path.join(EXCHANGE, self.file + suffix) if self.session.isolated else self.path(suffix)
 
     def write(self, wrapped: Wrapped) -> None:
         """What the shell reads, and the file for what it writes: there already, so that nobody else may read it."""

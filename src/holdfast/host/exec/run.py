@@ -31,6 +31,7 @@ from .wrap import abandon, wrap
 Json = dict[str, Any]
 
 _ABOUT_TO_BEGIN = "starting"  # what a session is busy with before the command has its record
+_FILE_LETTERS = 8  # 40 bits, for the one or two commands of a session that have files at a time
 _TURN_S = 2.0  # a kernel gets this long to be free after its last cell, also for a caller who does not want to wait
 
 
@@ -142,7 +143,7 @@ class Execs(Watching):
         return True
 
     async def _at_prompt(self, session: Session, timeout: float | None) -> Json:
-        """Wait until a shell reads the terminal; which shell it is, its pid, and what there is to know it again by."""
+        """Wait until a shell reads the terminal; which shell it is, its own pid, what to know it again by."""
         began, delay = time.monotonic(), 0.002
         while session.link is not None:
             sample, activity = await self._observe(session, True)
@@ -150,7 +151,7 @@ class Execs(Watching):
             if activity.kind == "at_prompt":
                 shell = name if name in ("bash", "zsh", "fish") else "sh"
                 return {
-                    "shell": shell, "pid": pid, "seen": seen_at_prompt(sample["facts"]), "typed": 0,
+                    "shell": shell, "pid": inner_pid(pid), "seen": seen_at_prompt(sample["facts"]), "typed": 0,
                     "midline": bool(sample.get("midline")), "touched": sample.get("typed", 0) != session.typed_by_exec,
                 }  # fmt: skip
             young = name in SHELLS and sample["facts"]["tty"]["foreground_pgid"] == pid
@@ -179,12 +180,14 @@ class Execs(Watching):
         """The command's files and its record: all that comes before the shell hears of it."""
         token, shell = os.urandom(16).hex(), str(prompt["shell"])
         record = {
-            "exec_id": exec_id, "token": token, "shell": shell, "shell_pid": inner_pid(prompt["pid"]),
+            "exec_id": exec_id, "token": token, "shell": shell, "shell_pid": prompt["pid"],
             "state": "running", "exit_code": None, "from": session.line.end, "start": None, "end": None, "cwd": None,
             "prompt": None, "duration_ms": 0, "started_at": time.time(), "operator": actor["operator"],
             "generation": session.manifest["generation"], "actor": actor, "void": False,
             "source": source[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace"),
         }  # fmt: skip
+        if session.kind != "kernel":  # there the recorder is told the id alone
+            record["file"] = ids.new("", _FILE_LETTERS)
         command = Command(session, record, self._of(session))
         wrapped = cells.wrap(command, source) if session.kind == "kernel" else wrap(
             shell, token=token, source=source, script=command.seen(".sh"), record=command.seen(".rec"),

@@ -84,12 +84,15 @@ class Watching:
                 if command.running:
                     self._shell_ended(command)
                 return
+            # Where it prints, its marks tell. And who comes to wait for what was typed this moment need not have it
+            # looked at: most commands end before a look does.
+            enough = SAMPLE_MAX_S if link.end > before else SAMPLE_FIRST_S
             if link.end > before:
                 delay = SAMPLE_FIRST_S
                 if command.record["state"] in BLOCKED:
                     command.update(state="running", prompt=None)
-                if time.monotonic() - sampled_at < SAMPLE_MAX_S:
-                    continue
+            if time.monotonic() - sampled_at < enough:
+                continue
             if command.watchers and command.record["state"] == "running" and session.link is not None:
                 self._scan(command)
                 if not command.running:
@@ -129,6 +132,7 @@ class Watching:
             command.scanned = piece.end
             if piece.data is None:
                 continue
+            command.heard.add(piece.offset, piece.data)
             for mark in command.scanner.feed(piece.offset, piece.data):
                 if mark.kind == "b" and command.record["start"] is None:
                     command.update(start=mark.end)

@@ -38,7 +38,7 @@ class Commands(Approving):
         await self._approve_exec(session, source, request, caller)
 
         def typed(command: Command) -> None:
-            self._note("exec", session, caller, request, exec_id=command.id, text=command.record["source"],
+            self._note("exec", session, caller, request, alone=True, exec_id=command.id, text=command.record["source"],
                        epoch=command.record.get("epoch"), offset=command.record["from"])  # fmt: skip
 
         began = time.monotonic()
@@ -56,27 +56,30 @@ class Commands(Approving):
             timeout = max(0.0, timeout - (time.monotonic() - began))  # a shell that was loading had its part
         result = await self.execs.wait(command, timeout)
         await self.journal.written()  # its commit ran while the command did
-        return self._with_output(session, result)
+        return self._with_output(session, result, command)
 
     async def op_exec_result(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
         command = self.execs.find(session, str(request.get("exec_id") or ""))
         if request.get("wait"):
             await self.execs.wait(command, number(request.get("timeout"), "a timeout"))
-        return self._with_output(session, self.execs.result(command))
+        return self._with_output(session, self.execs.result(command), command)
 
     async def op_exec_outcome(self, request: Json, caller: Caller) -> Json:
         """For a step that was begun and not ended: `ended`, `running`, `never` (and from now on refused), `unknown`."""
         session = await self._find(request, caller)
         return self.execs.outcome(session, str(request.get("exec_id") or ""), str(request.get("since") or ""))
 
-    def _with_output(self, session: Session, result: Json) -> Json:
+    @staticmethod
+    def _with_output(session: Session, result: Json, command: Command) -> Json:
         """Small output comes along; large output is read by offset, past this process. Cells have data too."""
         if session.kind == "kernel":
             result.update(cells.kept(session, result["exec_id"], result["state"]))
         if result["start"] is not None and result["end"] - result["start"] <= limits.INLINE_OUTPUT_BYTES:
-            pieces = list(session.reader.pieces(result["start"], result["end"]))
-            data = b"".join(p.data for p in pieces if p.data is not None)
+            data = command.heard.part(result["start"], result["end"])
+            if data is None:
+                pieces = session.reader.pieces(result["start"], result["end"])
+                data = b"".join(p.data for p in pieces if p.data is not None)
             result["raw"] = base64.b64encode(data).decode()
             result["gone"] = result["end"] - result["start"] - len(data)
         return result
