@@ -18,6 +18,7 @@ EXIT_STATUS = {
     "conflict": 5,
     "busy": 5,
     "stale_epoch": 5,
+    "input_closed": 5,  # the program has closed its input, and takes nothing more
     "fenced": 5,  # another worker took over, or the lease ran out: nothing more of this one is kept
     "in_doubt": 5,  # a step was begun and its outcome is unknown; it waits to be settled
     "store_newer": 1,  # the database was made by a newer version
