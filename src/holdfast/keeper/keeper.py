@@ -54,8 +54,8 @@ class Keeper:
     __slots__ = (
         "_accept_due", "_sources", "_sync_due", "_write_blocked", "blame", "channels", "controls", "done", "ended",
         "epoch_ceiling", "exit", "folder", "hello_due", "input", "input_at", "leaves", "listener", "log",
-        "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "output_moment", "poll", "program", "query",
-        "query_at", "reader", "record", "roles_folder", "seqs", "session", "size", "stopping", "sync_read",
+        "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "output_moment", "poll", "program",
+        "query", "query_at", "reader", "record", "roles_folder", "seqs", "session", "size", "stopping", "sync_read",
         "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
     )  # fmt: skip
 

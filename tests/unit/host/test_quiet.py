@@ -15,7 +15,9 @@ from holdfast.host.exec.results import Results
 from holdfast.host.quiet import Silence, output_age_s
 from holdfast.host.session import Session
 from holdfast.host.waits import Waits
+from holdfast.keeper import holding
 from holdfast.model.home import Home
+from holdfast.model.limits import CLOCK_LOOK_S
 from tests.support.home import until
 from tests.support.ownkeeper import OwnKeeper
 
@@ -104,3 +106,10 @@ def test_how_long_a_command_ran_is_not_told_by_the_time_of_day(monkeypatch: pyte
     assert 0 <= command.watched_s < 600
     command.finish("exited", 0, 10, "/")
     assert 0 <= kept[-1]["duration_ms"] < 600_000
+
+
+def test_rights_that_end_by_the_time_of_day_are_looked_at_each_minute() -> None:
+    channel = SimpleNamespace(until=time.time() + HOUR)
+    due = holding.next_until(cast(Any, SimpleNamespace(channels={1: channel, 2: SimpleNamespace(until=0.0)})))
+    assert 0 < due - time.monotonic() <= CLOCK_LOOK_S
+    assert holding.next_until(cast(Any, SimpleNamespace(channels={}))) == 0  # with none, nobody wakes up

@@ -239,7 +239,8 @@ class Execs(Watching):
             end = command.session.link.end if command.session.link else command.session.reader.bounds()[1]
         return {
             "exec_id": r["exec_id"], "state": r["state"], "exit_code": r["exit_code"], "start": r["start"], "end": end,
-            "duration_ms": command.age_ms if command.running else r["duration_ms"], "cwd": r["cwd"], "prompt": r["prompt"],
+            "duration_ms": command.age_ms if command.running else r["duration_ms"], "cwd": r["cwd"],
+            "prompt": r["prompt"],
         }  # fmt: skip
 
     def outcome(self, session: Session, exec_id: str, since: str) -> Json:
