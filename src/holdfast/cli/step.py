@@ -101,8 +101,13 @@ def parsed(text: str | None, option: str) -> Any:
         return None
     import json
 
+    def no_number(name: str) -> Any:
+        raise HoldfastError("usage", f"{option} takes JSON, which has no {name}", "leave it out, or write null")
+
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=no_number)
     except ValueError:
         hint = "put text in quotes: '\"text\"'"
         raise HoldfastError("usage", f"{option} takes JSON, not {text[:60]!r}", hint) from None
+    except RecursionError:
+        raise HoldfastError("usage", f"{option} is nested too deeply", "pass plainer values") from None
