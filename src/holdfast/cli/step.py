@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.verb == "begin":
         print(answer["decision"])
         if doubted:
-            output.note(f"begun before, outcome unknown: hold step settle {args.run} {args.key} --done|--not-done")
+            output.note(f"begun before, outcome unknown: {settling(args.run, args.key)}")
     return 5 if doubted else 0  # `begin && effect` must not have the effect
 
 
@@ -93,6 +93,13 @@ def _details(args: argparse.Namespace) -> dict[str, Any]:
     from ..model.durations import duration_s
 
     return {"owner": args.owner, "within_s": duration_s(args.within) if args.within else None}
+
+
+def settling(run: str, key: str) -> str:
+    """The command that settles a step in doubt."""
+    import shlex
+
+    return f"hold step settle {shlex.quote(run)} {shlex.quote(key)} --done|--not-done --evidence TEXT"
 
 
 def parsed(text: str | None, option: str) -> Any:
