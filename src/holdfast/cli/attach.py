@@ -73,6 +73,7 @@ class Attachment:
         self._told: str | None = None
         self._me = self._closed = ""
         self._acted = False  # typed or took, and not heard yet that the controls are ours
+        self._ours = False  # the controls are
         self._size: tuple[int, int] = (0, 0)
         self.exit: dict[str, Any] | None = None
         self.name = session
@@ -230,8 +231,11 @@ class Attachment:
             controls = event["controls"]
             if self._read_only:
                 return
-            if controls["holder"] != self._me:  # what is typed from here on is typed knowing that
+            before, self._ours = self._ours, controls["holder"] == self._me
+            if not self._ours:  # what is typed from here on is typed knowing that
                 self._send(talk.act(_SEEN, "seen", epoch=controls["epoch"]))
+                if before and event.get("flushed"):
+                    self._discarded(event)
             elif event.get("from"):
                 self._handed(event)
             # Controls that came to us because we typed or took them: the window is ours to size. Others of the same
@@ -242,21 +246,30 @@ class Attachment:
         elif kind == "closed":
             self._closed = str(event.get("reason"))
 
+    def _discarded(self, event: dict[str, Any]) -> None:
+        """What we typed ahead was taken back before the program read it: it must not look as if it had arrived."""
+        name = event["controls"].get("name")
+        who = f"{name} took the controls" if name else "the controls are no longer yours"
+        self._title(f"{who}; {event['flushed']} bytes you typed were discarded unread")
+
     def _handed(self, event: dict[str, Any]) -> None:
         """Somebody gave us the controls: say who, and what they left to say, in the title."""
         note = f": {event['note']}" if event.get("note") else ""
         text = f"{event['from']['name']} hands you the controls{note}"
+        self._title(text)
+
+    def _title(self, text: str) -> None:
+        """Where the user looks anyway: the bell and the title."""
         self._write(b"\a\x1b]2;" + output.safe(text).encode() + b"\a")
 
     def _refused(self, result: dict[str, Any]) -> None:
-        """Typing was refused: say who holds the controls, once, where the user looks anyway: the bell and the title."""
+        """Typing was refused: say who holds the controls, once."""
         error = result.get("error")
         if result.get("id") in (_DETACH, _SEEN):
             return  # said for the keeper's sake; an older one does not know it
         if error and error["message"] != self._told:
             self._told = error["message"]
-            text = f"{error['message']}; {error['hint'].replace('SESSION', self.name)}"
-            self._write(b"\a\x1b]2;" + output.safe(text).encode() + b"\a")
+            self._title(f"{error['message']}; {error['hint'].replace('SESSION', self.name)}")
 
     def _lost_line(self) -> str | None:
         """The keeper's line closed without an END: our rights are over, the session is, or the keeper died."""

@@ -49,4 +49,6 @@ def _words(body: Any) -> str:
         return " ".join(body.split())
     if isinstance(body, dict):
         return "  ".join(f"{k}: {_words(v)}" for k, v in body.items() if v not in (None, [], ""))
+    if isinstance(body, list):
+        return ", ".join(map(_words, body))
     return str(body)

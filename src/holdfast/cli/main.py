@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..model.errors import HoldfastError
+from ..model.errors import HoldfastError, of_the_disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,19 +148,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except HoldfastError as e:
-        if "--json" in before:
-            import json
-
-            print(json.dumps({"error": e.as_dict()}))
-        else:
-            print(f"hold: {e.line()}", file=sys.stderr)
-        return e.exit_status
+        return _told(e, "--json" in before)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # The reader left (hold logs | head): not an error, and Python must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except OSError as e:  # of what this process writes itself: a key, a backup, an output into a file
+        disk = of_the_disk(e)
+        if disk is None:
+            raise
+        return _told(disk, "--json" in before)
+
+
+def _told(error: HoldfastError, as_json: bool) -> int:
+    if as_json:
+        import json
+
+        print(json.dumps({"error": error.as_dict()}))
+    else:
+        print(f"hold: {error.line()}", file=sys.stderr)
+    return error.exit_status
 
 
 if __name__ == "__main__":

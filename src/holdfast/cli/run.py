@@ -4,6 +4,8 @@ hold run                          your shell
 hold run -n web -d -- npm run dev
 hold run --kernel python3 -n calc  a Jupyter kernel; then: hold exec calc 'x = 1'
 hold run --pipes -- make          stdout and stderr apart, byte for byte
+make-sql | hold run -- psql       without a terminal, stdin goes in; input that is refused ends this with one line
+                                  and exit 5 (4, 2), and the session goes on without the rest
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     command = [*args.cmd, *(args.command_words or [])]
     keys = parse(args.detach_keys)
     limits = parse_limits(args.limit)
-    interactive = sys.stdin.isatty() and sys.stdout.isatty() and not args.detach and not args.json
+    interactive = bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()) and not args.detach and not args.json
     size = parse_size(args.size) if args.size else window_size(1) if interactive else None
     request = start_request(
         command or None, name=args.name, cwd=args.cwd, env=parse_env(args.env), pipes=args.pipes, size=size,
@@ -104,7 +106,7 @@ def _stream(host: Host, made: dict[str, Any]) -> int:
     from .stream import pass_through
 
     try:
-        pass_through(host, made["id"])
+        pass_through(host, made["id"], made["name"])
     except KeyboardInterrupt:
         output.note(f"hold: {made['name']} goes on; hold attach {made['name']}, or hold stop {made['name']}")
         raise

@@ -56,11 +56,16 @@ def run(args: argparse.Namespace) -> int:
         raise HoldfastError("usage", "nothing to send", "give TEXT, --enter, --key or --stdin")
     host = Host()
     sent, answer = 0, None
-    for data in _parts(host, args, text):
-        answer = _type(host, args, data)
-        sent += len(data)
-    if args.eof:
-        answer = _type(host, args, b"", eof=True)
+    try:
+        for data in _parts(host, args, text):
+            answer = _type(host, args, data)
+            sent += len(data)
+        if args.eof:
+            answer = _type(host, args, b"", eof=True)
+    except HoldfastError as e:
+        if not sent:
+            raise
+        raise HoldfastError(e.code, f"the first {sent} bytes were sent, then: {e.message}", e.hint) from None
     if answer is None:
         raise HoldfastError("usage", "nothing to send: stdin is empty", "give TEXT, --enter or --key")
     if args.json:

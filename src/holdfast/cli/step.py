@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.verb == "begin":
         print(answer["decision"])
         if doubted:
-            output.note(f"begun before, outcome unknown: hold step settle {args.run} {args.key} --done|--not-done")
+            output.note(f"begun before, outcome unknown: {settling(args.run, args.key)}")
     return 5 if doubted else 0  # `begin && effect` must not have the effect
 
 
@@ -95,14 +95,26 @@ def _details(args: argparse.Namespace) -> dict[str, Any]:
     return {"owner": args.owner, "within_s": duration_s(args.within) if args.within else None}
 
 
+def settling(run: str, key: str) -> str:
+    """The command that settles a step in doubt."""
+    import shlex
+
+    return f"hold step settle {shlex.quote(run)} {shlex.quote(key)} --done|--not-done --evidence TEXT"
+
+
 def parsed(text: str | None, option: str) -> Any:
     """The value of an option that takes JSON."""
     if text is None:
         return None
     import json
 
+    def no_number(name: str) -> Any:
+        raise HoldfastError("usage", f"{option} takes JSON, which has no {name}", "leave it out, or write null")
+
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=no_number)
     except ValueError:
         hint = "put text in quotes: '\"text\"'"
         raise HoldfastError("usage", f"{option} takes JSON, not {text[:60]!r}", hint) from None
+    except RecursionError:
+        raise HoldfastError("usage", f"{option} is nested too deeply", "pass plainer values") from None

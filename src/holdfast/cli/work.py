@@ -16,7 +16,7 @@ from ..client.sync import Host
 from ..model.errors import HoldfastError
 from ..model.work import RUN_STATES
 from . import arguments, output, work_run
-from .step import parsed
+from .step import parsed, settling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,5 +91,16 @@ def _show(status: dict[str, Any]) -> None:
         rows.append((kind, f"{len(status['items'][kind])} of {status['items']['total']}"))
     rows += [("to settle", f"{s['key']} ({s['effect']}) by {s['settle_by']}") for s in status["in_doubt"]]
     rows += [("waits for", status["waits_for"])] if status["waits_for"] else []
+    if status["state"] == "failed":
+        rows.append(("failed with", _failure(status["outcome"])))
     rows += [("session", f"{s['session']} from {s['from_offset']}") for s in status["sessions"]]
     output.table(("WHAT", "IS"), rows)
+    for step in status["in_doubt"]:
+        command = settling(status["run"], step["key"])
+        output.note(output.safe(f"look what became of {step['key']}, then: {command}"))
+
+
+def _failure(outcome: Any) -> str:
+    """Why a run failed: what its job raised, or whatever was said when it was ended."""
+    said = outcome.get("error") if isinstance(outcome, dict) else outcome
+    return " ".join(str(said).split())[:500] if said else "nothing was said"

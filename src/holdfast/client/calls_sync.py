@@ -77,7 +77,8 @@ class Calls:
             except TooLarge as e:
                 assert wire is not None
                 wire.close()
-                raise invalid(str(e), "pass large input through a file or a pipe") from None
+                kept = "keep it as an artifact and pass its name"
+                raise invalid(str(e), kept if op == "work" else "pass large input through a file or a pipe") from None
             except BaseException:
                 if wire is not None:
                     wire.close()

@@ -10,7 +10,7 @@ import base64
 import copy
 import hashlib
 
-from ..model.errors import HoldfastError
+from ..model.errors import HoldfastError, invalid
 from ..model.limits import PIECE_BYTES, REPLY_STATE_BYTES
 
 TYPE_CHECKING = False
@@ -54,9 +54,13 @@ class AsyncRunState:
             fields["sessions"] = await self._located(fields["sessions"])
         for attempt in range(1, _TRIES + 1):
             held = await self._current()
-            held.state.update(owned(fields))
-            self._held = None  # until it is stored: an error leaves nothing half known
-            change = held.encoder.change(held.state)
+            try:
+                mine = owned(fields)
+                self._held = None  # until it is stored: an error leaves nothing half known
+                held.state.update(mine)
+                change = held.encoder.change(held.state)
+            except RecursionError:
+                raise invalid("the state is nested too deeply to be saved", "keep deep values as artifacts") from None
             try:
                 saved: Json = await self._call(
                     "checkpoint_put", **await self._record(change.record), hash=change.hash, size=change.size,

@@ -6,7 +6,7 @@ import base64
 import copy
 import hashlib
 
-from ..model.errors import HoldfastError
+from ..model.errors import HoldfastError, invalid
 from ..model.limits import PIECE_BYTES, REPLY_STATE_BYTES
 
 TYPE_CHECKING = False
@@ -50,9 +50,13 @@ class RunState:
             fields["sessions"] = self._located(fields["sessions"])
         for attempt in range(1, _TRIES + 1):
             held = self._current()
-            held.state.update(owned(fields))
-            self._held = None  # until it is stored: an error leaves nothing half known
-            change = held.encoder.change(held.state)
+            try:
+                mine = owned(fields)
+                self._held = None  # until it is stored: an error leaves nothing half known
+                held.state.update(mine)
+                change = held.encoder.change(held.state)
+            except RecursionError:
+                raise invalid("the state is nested too deeply to be saved", "keep deep values as artifacts") from None
             try:
                 saved: Json = self._call(
                     "checkpoint_put", **self._record(change.record), hash=change.hash, size=change.size,

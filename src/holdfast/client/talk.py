@@ -39,12 +39,12 @@ class Gap:
 
 
 class Typed:
-    """An input was accepted."""
+    """An input was accepted, under this epoch of the controls."""
 
-    __slots__ = ("seq",)
+    __slots__ = ("epoch", "seq")
 
-    def __init__(self, seq: int) -> None:
-        self.seq = seq
+    def __init__(self, seq: int, epoch: int) -> None:
+        self.seq, self.epoch = seq, epoch
 
 
 class Answer:
@@ -111,7 +111,7 @@ def _message(kind: int, payload: bytes) -> Message | None:
     if kind == frames.GAP:
         return Gap(*frames.parse_pair(payload))
     if kind == frames.ACK:
-        return Typed(frames.parse_pair(payload)[0])
+        return Typed(*frames.parse_pair(payload))
     if kind == frames.RESULT:
         return Answer(frames.parse_json(payload))
     if kind == frames.EVENT:

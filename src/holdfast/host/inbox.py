@@ -238,7 +238,7 @@ class Inbox:
             self._timer = None
         due = min((e.item["expires_at"] or _NO_DATE for e in self.entries.values()), default=_NO_DATE)
         if due < _NO_DATE:
-            delay = max(0.0, due - self._clock())
+            delay = min(max(0.0, due - self._clock()), limits.CLOCK_LOOK_S)  # the clock may be set meanwhile
             self._timer = asyncio.get_running_loop().call_later(delay, self._expire)
 
     def _expire(self) -> None:

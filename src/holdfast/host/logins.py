@@ -8,7 +8,7 @@ import time
 from typing import Any, NamedTuple
 
 from ..model.errors import HoldfastError
-from ..model.limits import LINK_TTL_S, LOGIN_TTL_S, LOGINS_MAX
+from ..model.limits import CLOCK_LOOK_S, LINK_TTL_S, LOGIN_TTL_S, LOGINS_MAX
 from ..model.names import refused
 from .ledger import Ledger
 from .operators import Commit, Operator, Operators
@@ -123,7 +123,7 @@ class Logins:
             except HoldfastError:
                 return
             try:
-                async with asyncio.timeout(max(0.0, until - time.time())):
+                async with asyncio.timeout(min(max(0.0, until - time.time()), CLOCK_LOOK_S)):
                     await changed.wait()
             except TimeoutError:
                 continue

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..model.grants import Scope
+from ..model.limits import CLOCK_LOOK_S
 from ..model.names import refused
 from .identity import Caller
 
@@ -56,7 +57,7 @@ class Pending:
         """Look again when the next of the grants ends: another one may still allow it, until that ends too."""
         until = request.caller.until(request.scope) if request.scope is not None else None
         if until is not None:
-            delay = max(0.0, until - time.time()) + 0.001
+            delay = min(max(0.0, until - time.time()) + 0.001, CLOCK_LOOK_S)  # the clock may be set meanwhile
             request.timer = asyncio.get_running_loop().call_later(delay, self._due, request)
 
     def _due(self, request: _Request) -> None:

@@ -23,6 +23,7 @@ from ..model import limits
 from ..model.errors import HoldfastError
 from ..system.files import write_bytes
 from ..term.screen import Screen
+from .quiet import output_age_s
 from .session import Session
 
 Json = dict[str, Any]
@@ -221,7 +222,7 @@ class Screens:
             except HoldfastError:
                 break
             end = int(status["output"]["end"])
-            if time.time() - status["output_at"] > _CALM_S or end - emulator.offset > _LAG_BYTES_MAX:
+            if output_age_s(status, time.time()) > _CALM_S or end - emulator.offset > _LAG_BYTES_MAX:
                 return end
             await asyncio.sleep(_CALM_S)
         return emulator.offset

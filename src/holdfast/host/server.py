@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..model.errors import HoldfastError
+from ..model.errors import HoldfastError, of_the_disk
 from ..system.peers import credentials
 from ..wire import requests
 from ..wire.sockets import reachable
@@ -229,11 +229,8 @@ def _forget(work: asyncio.Task[None]) -> None:
 
 
 def _unforeseen(e: Exception) -> HoldfastError:
-    if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT):
-        hint = "free some space; what was acknowledged is safe"
-        return HoldfastError("store_full", "the disk of this home is full", hint)
-    if isinstance(e, OSError) and e.errno == errno.EROFS:
-        return HoldfastError("failed", "the disk of this home is read-only", "mount it writable; sessions go on")
+    if (disk := of_the_disk(e)) is not None:
+        return HoldfastError(disk.code, disk.message.replace("the disk", "the disk of this home"), disk.hint)
     if isinstance(e, OSError) and e.errno in (errno.EMFILE, errno.ENFILE):
         return HoldfastError("busy", "the host has no descriptor left", "end some sessions, or raise ulimit -n")
     return HoldfastError("internal", f"internal error: {e!r}", "please report it with host.log from the home")

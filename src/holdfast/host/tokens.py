@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from ..model.errors import HoldfastError
-from ..model.limits import TOKENS_MAX
+from ..model.limits import CLOCK_LOOK_S, TOKENS_MAX
 from ..model.names import refused
 from .ledger import Ledger
 from .operators import Commit, Operator, Operators
@@ -79,8 +79,9 @@ class Tokens:
             except HoldfastError:
                 return
             until = self._known[hash][1]
+            left = None if until is None else min(max(0.0, until - time.time()), CLOCK_LOOK_S)
             try:
-                async with asyncio.timeout(None if until is None else max(0.0, until - time.time())):
+                async with asyncio.timeout(left):
                     await changed.wait()
             except TimeoutError:
                 continue

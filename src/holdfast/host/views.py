@@ -14,6 +14,7 @@ from ..model.times import rfc3339
 from ..system import cgroup
 from . import kernels
 from .observe import files, net, proc
+from .quiet import output_age_s
 from .screens import Screens
 from .session import Session
 
@@ -108,7 +109,7 @@ async def observe(
 
 
 async def judge_sample(session: Session, sample: Json, screens: Screens) -> Activity:
-    age = max(0.0, time.time() - sample["output_at"])
+    age = output_age_s(sample, time.time())
     if sample["exit"] is not None or "facts" not in sample:
         return _without_terminal(sample)
     if session.kind == "kernel":

@@ -15,6 +15,7 @@ import re2
 from ..model import limits
 from ..model.errors import HoldfastError, invalid
 from .observe import net
+from .quiet import Silence
 from .session import Session
 
 Json = dict[str, Any]
@@ -102,11 +103,11 @@ class Waits:
         return _ended(session)
 
     async def _quiet(self, session: Session, value: str) -> Outcome:
-        wanted = float(value or _QUIET_DEFAULT_S)
+        wanted, silence = float(value or _QUIET_DEFAULT_S), Silence()
         while (link := session.link) is not None:
             status = await link.act("status")
             link.end = max(link.end, status["output"]["end"])
-            left = status["output_at"] + wanted - time.time()
+            left = wanted - silence.seen(status, time.monotonic())
             if left <= 0:
                 return "quiet", status["output"]["end"], {"seconds": wanted}
             try:

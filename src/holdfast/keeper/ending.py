@@ -88,7 +88,7 @@ def finish(keeper: Keeper) -> None:
     })  # fmt: skip
     # A program can be over before its starter said HELLO: that line is answered first.
     _serve_while(keeper, lambda: any(c.actor is None for c in keeper.channels.values()))
-    keeper.tell({"event": "ended", "exit": keeper.exit, "end": keeper.log.end})
+    keeper.tell({"event": "ended", "exit": keeper.exit, "end": keeper.log.end, "untaken": keeper.input.untaken})
     _linger(keeper)
     cgroup.remove(cgroup.possible_leaves(keeper.session))
     try:

@@ -91,6 +91,7 @@ def status(keeper: Keeper) -> Json:
         "midline": keeper.midline,
         "input_at": keeper.input_at,
         "output_at": keeper.output_at,
+        "output_age": time.monotonic() - keeper.output_moment,
         "stopping": keeper.stopping is not None,
         "cgroup": keeper.leaves,
         "spool": {**keeper.record.as_dict(), "lost": keeper.record.lost},

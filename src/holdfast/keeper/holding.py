@@ -223,6 +223,9 @@ def end_overdue(keeper: Keeper, now: float) -> None:
 
 
 def next_until(keeper: Keeper) -> float:
-    """The moment at which the first channel's rights end; 0 when none do."""
+    """The moment at which to look whether the first channel's rights have ended; 0 when none do.
+
+    They end by the time of day, which may be set while we wait: so not later than in a minute.
+    """
     first = min((c.until for c in keeper.channels.values() if c.until), default=0.0)
-    return time.monotonic() + max(0.0, first - time.time()) if first else 0.0
+    return time.monotonic() + min(max(0.0, first - time.time()), limits.CLOCK_LOOK_S) if first else 0.0

@@ -19,7 +19,7 @@ _DRAIN_BYTES = 65536  # a whole pipe, unless somebody made it larger
 class InputQueue:
     """Bytes accepted from operators and not yet taken by the kernel, with whose they are."""
 
-    __slots__ = ("_ending", "_line", "_next_line", "_program", "_queue", "_runs")
+    __slots__ = ("_ending", "_line", "_next_line", "_program", "_queue", "_runs", "_untaken")
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -28,6 +28,7 @@ class InputQueue:
         self._line = 0  # bytes since the last line end written in canonical mode
         self._next_line = 0  # the same after the bytes that were checked last
         self._ending = False  # the pipe is closed once the queue is written
+        self._untaken = 0  # bytes for which there was no reader any more
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -35,6 +36,11 @@ class InputQueue:
     @property
     def full(self) -> bool:
         return len(self._queue) >= QUEUED_INPUT_BYTES_MAX
+
+    @property
+    def untaken(self) -> int:
+        """Bytes that were accepted and that the kernel has not taken: once the program is gone, nobody ever will."""
+        return self._untaken + len(self._queue)
 
     def room(self, size: int) -> None:
         """Raise when so much more would be too much; for whoever cannot be made to wait by not being read."""
@@ -49,7 +55,7 @@ class InputQueue:
         if self._program.master >= 0:
             self._check_line(data)
         elif self._program.stdin < 0 or self._ending:
-            raise Refused("conflict", "the program's input is closed", "nothing can be typed any more")
+            raise Refused("input_closed", "the program's input is closed", "nothing can be typed any more")
 
     def add(self, data: bytes, operator: str) -> None:
         """Queue the bytes that were checked last."""
@@ -99,7 +105,7 @@ class InputQueue:
             except BlockingIOError:
                 return True
             except OSError as e:
-                self.clear()
+                self._untaken += self.clear()
                 if e.errno == errno.EPIPE:
                     self._close_stdin()
                 return False

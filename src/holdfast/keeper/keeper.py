@@ -54,8 +54,8 @@ class Keeper:
     __slots__ = (
         "_accept_due", "_sources", "_sync_due", "_write_blocked", "blame", "channels", "controls", "done", "ended",
         "epoch_ceiling", "exit", "folder", "hello_due", "input", "input_at", "leaves", "listener", "log",
-        "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "poll", "program", "query",
-        "query_at", "reader", "record", "roles_folder", "seqs", "session", "size", "stopping", "sync_read",
+        "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "output_moment", "poll", "program",
+        "query", "query_at", "reader", "record", "roles_folder", "seqs", "session", "size", "stopping", "sync_read",
         "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
     )  # fmt: skip
 
@@ -85,12 +85,12 @@ class Keeper:
         self.stopping: Stopping | None = None
         self.main = wrapped.Main(program.pid, isolated=bool(manifest.get("wrap")), now=time.monotonic())
         self.input_at = self.output_at = time.time()
+        self.output_moment = time.monotonic()  # the same by a clock that nobody sets
         self.typed = 0  # inputs of operators so far
         self.midline = False  # the last of them did not end a line: somebody may be in the middle of one
         self.tail = b""
         self.query: Json | None = None  # the newest, for a host that comes a moment after the program asked
-        self.query_at = 0.0
-        self.next_key = 0
+        self.query_at, self.next_key = 0.0, 0
         self.done = self.ended = False  # ended: the last entry of the record is written
         self._sync_due = self._accept_due = self.until_due = self.hello_due = 0.0
         self.syncing, self._write_blocked = Syncing(), False
@@ -224,7 +224,7 @@ class Keeper:
     def _deliver(self, kind: int, data: bytes) -> None:
         offset = self.log.end
         now = time.time()
-        self.output_at = now
+        self.output_at, self.output_moment = now, time.monotonic()
         self.log.append(data)
         for channel in list(self.channels.values()):
             if channel.follows(offset):
@@ -234,7 +234,7 @@ class Keeper:
                 self.guarded(channel, channel.send, frames.u64_frame(frames.GREW, self.log.end))
         self.log.describe(kind, offset, data, int(now * 1e6))  # after the clients: an echo need not wait for it
         if not self._sync_due:  # also while one is under way: it began before these bytes
-            self._sync_due = time.monotonic() + limits.SYNC_DELAY_S
+            self._sync_due = self.output_moment + limits.SYNC_DELAY_S
         if kind == TERMINAL:
             look_for_query(self, offset, data)
 

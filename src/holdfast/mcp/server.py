@@ -15,7 +15,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from ..model.errors import HoldfastError
+from ..model.errors import HoldfastError, of_the_disk
 from ..version import VERSION
 from . import asking, guide, patience, resources, schemas, sessions, texts, work
 from .agent import Agent
@@ -71,7 +71,7 @@ class Surface:
         except HoldfastError as e:
             return _failed(e)
         except (MCPError, OSError) as e:
-            return _failed(HoldfastError("failed", str(e)[:500], "look at status, then try again"))
+            return _failed(of_the_disk(e) or HoldfastError("failed", str(e)[:500], "look at status, then try again"))
         except Exception as e:
             log.exception("tool %s failed", name)
             return _failed(HoldfastError("internal", f"internal error: {e!r:.300}", "please report it"))

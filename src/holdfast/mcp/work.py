@@ -123,7 +123,8 @@ async def step(call: Call, args: Json) -> Json:
             more |= {"effect": "none", "args": args.get("args")}
     elif do == "fail":
         # Without evidence nobody knows whether it happened: then it is in doubt, not free to run again.
-        more |= {"error": args.get("evidence") or why or "", "known": bool(args.get("evidence")), "why": why}
+        seen = str(args.get("evidence") or "").strip()
+        more |= {"error": seen or why or "", "known": bool(seen), "why": why}
     else:
         if not args.get("outcome"):
             raise invalid("did it happen?", "outcome is done, not_done or failed, with evidence")

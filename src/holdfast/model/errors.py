@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -18,6 +20,7 @@ EXIT_STATUS = {
     "conflict": 5,
     "busy": 5,
     "stale_epoch": 5,
+    "input_closed": 5,  # the program has closed its input, and takes nothing more
     "fenced": 5,  # another worker took over, or the lease ran out: nothing more of this one is kept
     "in_doubt": 5,  # a step was begun and its outcome is unknown; it waits to be settled
     "store_newer": 1,  # the database was made by a newer version
@@ -71,3 +74,12 @@ def not_found(what: str, hint: str = "") -> HoldfastError:
 
 def invalid(what: str, hint: str = "") -> HoldfastError:
     return HoldfastError("invalid", what, hint)
+
+
+def of_the_disk(e: BaseException) -> HoldfastError | None:
+    """What the operating system says of a disk that is full or read-only, in our words; None for anything else."""
+    if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT):
+        return HoldfastError("store_full", "the disk is full", "free some space; what was acknowledged is safe")
+    if isinstance(e, OSError) and e.errno == errno.EROFS:
+        return HoldfastError("store_readonly", "the disk is read-only", "mount it writable; sessions go on")
+    return None

@@ -81,4 +81,7 @@ def resolve(wanted: str, known: dict[str, str]) -> str:
         raise HoldfastError(
             "not_found", f"{wanted!r} begins {len(hits)} session ids", "give more letters, or the name"
         )
+    if wanted.startswith("run_"):  # the other thing with a past to look at
+        hint = f"of a run: hold work status {wanted[:80]}, hold history {wanted[:80]}"
+        raise HoldfastError("not_found", f"{wanted[:80]!r} is a run, not a session", hint)
     raise HoldfastError("not_found", f"no session {wanted[:80]!r}", "hold ls -a lists them all")

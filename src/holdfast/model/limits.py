@@ -38,6 +38,9 @@ CANONICAL_LINE_MAX = 4095  # the kernel's line buffer: a longer line would be cu
 EPOCHS_RESERVED = 64  # grants per fsync of the epoch ceiling
 STOP_GRACE_S = 10.0  # TERM to KILL, as docker stop
 GRACE_S = 30.0  # a human whose line is lost keeps the controls so long: a network that hiccups, a laptop's lid
+# Grants, logins and questions end by the time of day. While one is used, it is looked at this often: somebody may have
+# set the clock, and what is over must not last for as long as that was.
+CLOCK_LOOK_S = 60.0
 LEASE_S = 120.0  # an agent keeps the controls so long without acting: it may think, it may also be dead
 HOLDS_MAX = 64  # reasons to hold the controls at once: a few attached windows and a command
 RANGE_PAUSE_S = 1.0  # typing with shorter pauses is one entry of the record

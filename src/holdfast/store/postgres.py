@@ -263,9 +263,9 @@ class PostgresStore:
                 "store_denied", f"{self.shown}: {_first(e)}", "check user and password in HOLDFAST_STORE"
             ) from None
         except (asyncpg.PostgresError, ValueError, ssl.SSLError) as e:
-            raise HoldfastError(
-                "store_unreachable", f"{self.shown}: {_first(e)}", "check the URL in HOLDFAST_STORE"
-            ) from None
+            what = "its port is no number" if "int()" in str(e) else _first(e)  # Python's words would help nobody
+            hint = "check the URL in HOLDFAST_STORE"
+            raise HoldfastError("store_unreachable", f"{self.shown}: {what}", hint) from None
         if not self._pooled:
             # Acknowledged means on disk, also where the server's default says otherwise; stricter settings are kept.
             await connection.execute(_SYNCHRONOUS.format(local="false"))

@@ -16,7 +16,7 @@ _decode = msgspec.json.Decoder().decode
 def encode(value: object) -> bytes:
     try:
         return requests.framed(_encode(value))
-    except (UnicodeEncodeError, TypeError, ValueError, OverflowError):
+    except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):
         return requests.encode(value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
+from ..model.errors import invalid
 from ..model.limits import REQUEST_BYTES_MAX
 
 TYPE_CHECKING = False
@@ -29,12 +30,17 @@ class TooLarge(Exception):
     """A message over the limit; the connection cannot go on."""
 
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def encode(value: object) -> bytes:
+    """As JSON; what cannot be written so is refused here, where whoever passed it is told."""
+    try:
+        text = _ENCODER.encode(value)
+    except (TypeError, ValueError, RecursionError) as e:
+        raise invalid(f"a value cannot be written as JSON: {str(e)[:200]}", "pass plain values") from None
     # ASCII escapes keep what is not UTF-8 in arguments and environment (surrogateescape) intact on the way.
-    return framed(_ENCODER.encode(value).encode("ascii"))
+    return framed(text.encode("ascii"))
 
 
 def framed(body: bytes) -> bytes:

@@ -48,6 +48,8 @@ def said(text: str | None, what: str) -> str | None:
         return None
     if not isinstance(text, str):
         raise invalid(f"{what} is text, not {type(text).__name__}", "say it in words")
+    if not text.strip():
+        return None  # blanks say nothing, and are no evidence
     try:
         text.encode()
     except UnicodeEncodeError:

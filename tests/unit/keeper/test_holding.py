@@ -138,7 +138,7 @@ def test_an_end_of_input_comes_after_all_that_was_typed_before_it(sleeper: OwnKe
         ada.type(b"x" * 60_000)
         ada.type(b"y" * 60_000)
         assert "ok" in ada.act("end_input")
-        assert ada.type(b"late")["code"] == "conflict"
+        assert ada.type(b"late")["code"] == "input_closed"
         go(sleeper)
         until(lambda: output(sleeper) == b"x" * 60_000 + b"y" * 60_000)
         ada.event(lambda e: e["event"] == "exit")

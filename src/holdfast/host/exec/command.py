@@ -29,6 +29,9 @@ class Command:
 
     def __init__(self, session: Session, record: Json, results: Results) -> None:
         self.session, self.record, self._results = session, record, results
+        self._made = time.monotonic()
+        # Of one that an earlier host began, only the time of day is known.
+        self._before_s = max(0.0, time.time() - record["started_at"]) if not ended(record) else 0.0
         self.scanner = MarkScanner(record["token"])
         self.scanned = int(record["from"])
         self.heard = Heard()
@@ -52,6 +55,16 @@ class Command:
     def file(self) -> str:
         """What its files are called: each letter of a path that is typed costs the shell's line editor 5 us."""
         return str(self.record.get("file") or self.id)
+
+    @property
+    def watched_s(self) -> float:
+        """For how long this host has known it, by a clock that nobody sets."""
+        return time.monotonic() - self._made
+
+    @property
+    def age_ms(self) -> int:
+        """For how long it has run."""
+        return int((self._before_s + self.watched_s) * 1000)
 
     @property
     def running(self) -> bool:
@@ -108,7 +121,7 @@ class Command:
         start = self.record["start"] if self.record["start"] is not None else end
         facts = {
             "state": state, "exit_code": exit_code, "start": start, "end": max(start, end), "cwd": cwd, "prompt": None,
-            "duration_ms": int((now - self.record["started_at"]) * 1000), "ended_at": now,
+            "duration_ms": self.age_ms, "ended_at": now,
             "void": void,
         }  # fmt: skip
         self._results.add({"exec_id": self.id, **facts})

@@ -237,13 +237,13 @@ class Execs(Watching):
 
     def result(self, command: Command) -> Json:
         r = command.record
-        running_ms = int((time.time() - r["started_at"]) * 1000)
         end = r["end"]
         if end is None:
             end = command.session.link.end if command.session.link else command.session.reader.bounds()[1]
         return {
             "exec_id": r["exec_id"], "state": r["state"], "exit_code": r["exit_code"], "start": r["start"], "end": end,
-            "duration_ms": running_ms if command.running else r["duration_ms"], "cwd": r["cwd"], "prompt": r["prompt"],
+            "duration_ms": command.age_ms if command.running else r["duration_ms"], "cwd": r["cwd"],
+            "prompt": r["prompt"],
         }  # fmt: skip
 
     def outcome(self, session: Session, exec_id: str, since: str) -> Json:
@@ -313,7 +313,8 @@ def _starting(session: Session) -> bool:
     """Whether it is a shell that was started just now."""
     program = os.path.basename(str(session.manifest["command"][0]))
     interactive = len(session.manifest["command"]) == 1
-    return interactive and program in SHELLS and time.time() - session.manifest["started_at"] < READY_S
+    ago = time.time() - session.manifest["started_at"]  # below 0 where the clock was set back: then it is not known
+    return interactive and program in SHELLS and 0 <= ago < READY_S
 
 
 def _refreshed(session: Session) -> dict[bytes, bytes]:

@@ -195,7 +195,7 @@ class Watching:
             cwd = os.fsdecode(found.cwd) if found.cwd else None
             command.finish("exited", found.exit_code, self._before_prompt(command, sample["output"]["end"]), cwd)
         elif command.session.kind == "kernel":
-            if command.record["start"] is None and time.time() - command.record["started_at"] > _LOST_LINE_S:
+            if command.record["start"] is None and command.watched_s > _LOST_LINE_S:
                 command.never_ran()  # its line was taken back before the recorder read it
         elif command.record["start"] is not None:
             await self._probe(command, sample)
@@ -204,7 +204,7 @@ class Watching:
             # run. That is given up, and the line typed again.
             command.abandoned = True
             await self._act_for(command, abandon(command.record["shell"]) + command.typed)
-        elif time.time() - command.record["started_at"] > _LOST_LINE_S:
+        elif command.watched_s > _LOST_LINE_S:
             command.finish("shell_ended", None, command.session.reader.bounds()[1], None)
 
     async def _act_for(self, command: Command, data: bytes) -> None:

@@ -35,6 +35,7 @@ class Acting(Approving):
         hidden = bool(request.get("secret")) or await self._silent(session)
         done: Json = {}
         text: str | None = None
+        at = 0
         # A text in several pieces is one act: who loses the controls between two of them types no more.
         hold = ids.new("snd_") if len(data) > limits.INPUT_BYTES_MAX else None
         try:
@@ -47,6 +48,10 @@ class Acting(Approving):
             except HoldfastError:
                 hidden = True  # it ended meanwhile, and what it asked for cannot be known any more
             text = None if hidden else data[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace")
+        except HoldfastError as e:
+            if not at:
+                raise
+            raise HoldfastError(e.code, f"the first {at} bytes were sent, then: {e.message}", e.hint) from None
         except asyncio.CancelledError:  # who leaves without waiting leaves an entry all the same
             done = done or {"end": link.end}
             raise
