@@ -85,6 +85,7 @@ def test_detach_keys_leave_the_session_running_and_the_terminal_as_it_was(hold: 
     with AttachedTerminal(hold, "attach", s.id) as terminal:
         before = until(terminal.mode)
         terminal.until(lambda: s.status().attached_count == 1)
+        terminal.until(lambda: not terminal.mode()[3] & termios.ISIG)  # until then the key is a signal
         terminal.type(b"\x1c" + b"d")
         assert terminal.wait() == 0
         after = terminal.mode()

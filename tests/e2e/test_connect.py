@@ -8,12 +8,16 @@ import pty
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.home import HOLD, HomeForTests, Result, until
+from tests.support.warm import Warm
+
+pytestmark = pytest.mark.home("file")
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_claude.py"
 SECRET = "sk-live-abcdefghijklmnop1234"
@@ -23,7 +27,8 @@ PROGRAMS = ["claude", "codex", "cursor", "vscode"]
 class User:
     """Somebody with a home and a project of their own."""
 
-    def __init__(self, hold: HomeForTests, folder: Path) -> None:
+    def __init__(self, hold: HomeForTests, folder: Path, warm: Warm) -> None:
+        self.warm = warm
         self.hold, self.home, self.project = hold, folder / "user", folder / "project"
         self.home.mkdir()
         (self.project / ".git").mkdir(parents=True)
@@ -31,9 +36,7 @@ class User:
         self.env = {k: v for k, v in hold.env.items() if k not in drop} | {"HOME": str(self.home)}
 
     def __call__(self, *words: str, cwd: Path | None = None, **env: str) -> Result:
-        done = subprocess.run([*HOLD, "connect", *words], cwd=cwd or self.project, env={**self.env, **env},
-                              capture_output=True, timeout=120, check=False, stdin=subprocess.DEVNULL)  # fmt: skip
-        return Result(done)
+        return Result(self.warm.run("holdfast.cli.main", ["connect", *words], cwd or self.project, {**self.env, **env}))
 
     def tree(self) -> dict[str, bytes | None]:
         """Every file and folder of the home and the project."""
@@ -48,9 +51,17 @@ class User:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    """Most of what `hold connect` takes is the reading of the MCP SDK, to prove what it wrote."""
+    made = Warm("mcp", tmp_path_factory.mktemp("warm"))
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def user(hold: HomeForTests, tmp_path: Path) -> User:
-    return User(hold, tmp_path)
+def user(hold: HomeForTests, tmp_path: Path, warm: Warm) -> User:
+    return User(hold, tmp_path, warm)
 
 
 def written(user: User, program: str, scope: str) -> Path:

@@ -25,32 +25,41 @@ def go(tmp_path: Path) -> Iterator[Path]:
     path.touch()
 
 
-@pytest.fixture
-def loading(hold: HomeForTests, go: Path, tmp_path: Path) -> Session:
-    user = tmp_path / "user"
-    user.mkdir()
+def begun(hold: HomeForTests, user: Path, go: Path, name: str) -> Session:
+    """A shell that reads its start-up files until `go` is there."""
+    user.mkdir(exist_ok=True)
     (user / ".bashrc").write_text(f"echo begun; until [ -e {go} ]; do sleep 0.05; done; ready=yes\n")
-    s = hold.run("bash", name="slow", env={"HOME": str(user)})
+    s = hold.run("bash", name=name, env={"HOME": str(user)})
     assert s.wait(text="begun", timeout=DEADLINE_S).event != "timeout"
     return s
 
 
-def exec_beside(hold: HomeForTests, *options: str) -> subprocess.Popen[bytes]:
-    words = [*HOLD, "exec", *options, "slow", "--", "echo $ready"]
+@pytest.fixture
+def loading(hold: HomeForTests, go: Path, tmp_path: Path) -> Session:
+    return begun(hold, tmp_path / "user", go, "slow")
+
+
+def exec_beside(hold: HomeForTests, session: str, *options: str) -> subprocess.Popen[bytes]:
+    words = [*HOLD, "exec", *options, session, "--", "echo $ready"]
     return subprocess.Popen(words, env=hold.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("options", [(), ("--timeout", "80")], ids=["without a timeout", "with a long timeout"])
-def test_a_shell_is_waited_for_past_ten_seconds_until_its_first_prompt(
-    hold: HomeForTests, loading: Session, go: Path, options: tuple[str, ...]
+def test_a_shell_is_waited_for_past_ten_seconds_until_its_first_prompt_with_a_long_timeout_and_without_one(
+    hold: HomeForTests, loading: Session, go: Path, tmp_path: Path
 ) -> None:
-    with exec_beside(hold, *options) as process:
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(12)  # past what is given to every shell
-        go.touch()
-        out, err = process.communicate(timeout=DEADLINE_S)
-    assert (process.returncode, out, err) == (0, b"yes\n", b"")
+    begun(hold, tmp_path / "user", go, "other")
+    with exec_beside(hold, "slow") as without, exec_beside(hold, "other", "--timeout", "80") as long:
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):
+                without.wait(12)  # past what is given to every shell
+            with pytest.raises(subprocess.TimeoutExpired):
+                long.wait(0.5)  # it began after the first, by no more than a process takes to start
+        finally:
+            go.touch()
+        for process in (without, long):
+            out, err = process.communicate(timeout=DEADLINE_S)
+            assert (process.returncode, out, err) == (0, b"yes\n", b"")
 
 
 def test_a_caller_whose_time_is_up_hears_that_the_shell_still_loads(loading: Session) -> None:

@@ -15,7 +15,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.support.console import PATIENCE_S, Socket
+from tests.support.console import CLOSE_S, PATIENCE_S, Socket
 from tests.support.home import HomeForTests
 from tests.support.nginx import NAME, Nginx
 from tests.support.web import request, serve
@@ -59,7 +59,7 @@ class Proxied:
         async with connect(
             f"wss://{NAME}:{self.nginx.port}{path}", host="127.0.0.1", port=self.nginx.port, ssl=self.nginx.trusted(),
             server_hostname=NAME, origin=origin, additional_headers={"Cookie": self.cookie}, compression=None,  # type: ignore[arg-type]
-            max_size=8 << 20, open_timeout=PATIENCE_S, ping_interval=None, proxy=None,
+            max_size=8 << 20, open_timeout=PATIENCE_S, close_timeout=CLOSE_S, ping_interval=None, proxy=None,
         ) as line:  # fmt: skip
             yield Socket(line)
 

@@ -18,6 +18,7 @@ from tests.support.home import HomeForTests
 
 Json = dict[str, Any]
 PATIENCE_S = 60.0  # the machine is shared
+CLOSE_S = 1.0  # a server whose output nobody reads any more cannot say goodbye; no test is about that goodbye
 
 
 def link(hold: HomeForTests) -> Json:
@@ -70,7 +71,7 @@ def opened(url: str, path: str, headers: dict[str, str]) -> connect:
     origin = headers.pop("Origin", None)
     return connect(
         f"ws://{address.netloc}{path}", additional_headers=headers, origin=origin, compression=None,  # type: ignore[arg-type]
-        max_size=8 << 20, open_timeout=PATIENCE_S, ping_interval=None, proxy=None,
+        max_size=8 << 20, open_timeout=PATIENCE_S, close_timeout=CLOSE_S, ping_interval=None, proxy=None,
     )  # fmt: skip
 
 
