@@ -16,7 +16,6 @@ from holdfast.host.quiet import Silence, output_age_s
 from holdfast.host.session import Session
 from holdfast.host.waits import Waits
 from holdfast.keeper import holding
-from holdfast.model.home import Home
 from holdfast.model.limits import CLOCK_LOOK_S
 from tests.support.home import until
 from tests.support.ownkeeper import OwnKeeper
@@ -41,13 +40,6 @@ class Silent:
     async def grown(self, past: int) -> int:
         await asyncio.Event().wait()
         raise AssertionError("unreachable")
-
-
-@pytest.fixture
-def session(tmp_path: Path) -> Session:
-    folder = Home(str(tmp_path)).session("ses_one")
-    Path(folder.path).mkdir(parents=True)
-    return Session(folder, {"id": "ses_one", "name": "one", "generation": 1, "size": [80, 24], "kind": "terminal"})
 
 
 async def unasked(*_: Any) -> Any:

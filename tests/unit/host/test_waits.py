@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from holdfast.host.session import Session
 from holdfast.host.waits import Waits
 from holdfast.model.errors import HoldfastError
-from holdfast.model.home import Home
 
 Json = dict[str, Any]
 
@@ -28,13 +26,6 @@ class Breaking:
             self._session.link = None
             self._session.load_ending()
         raise HoldfastError("failed", "the session's keeper is gone", "")
-
-
-@pytest.fixture
-def session(tmp_path: Path) -> Session:
-    folder = Home(str(tmp_path)).session("ses_one")
-    Path(folder.path).mkdir(parents=True)
-    return Session(folder, {"id": "ses_one", "name": "one", "generation": 1, "size": [80, 24], "kind": "terminal"})
 
 
 async def unasked(*_: Any) -> Any:
