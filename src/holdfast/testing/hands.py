@@ -234,7 +234,7 @@ class HandsSuite:
                     await call
             with refused("usage"):
                 await work.call("drop_everything")
-            for unknown in ("run_0000000000000000", "run_zz", "nonsense"):
+            for unknown in ("run_0000000000000000", "run_uu", "nonsense"):  # no id has a u
                 with refused("not_found"):
                     await work.run_status(run=unknown)
             assert (await work.run_status(run=run[:12]))["run"] == run

@@ -27,7 +27,7 @@ def told(message: talk.Message) -> tuple[object, ...]:
 def test_messages_are_the_same_however_the_bytes_are_cut() -> None:
     whole = [told(m) for m in talk.Hearing().feed(SENT)]
     assert whole == [
-        ("Output", b"abc", 7, 2), ("Gap", 20, 10), ("Typed", 5), ("Answer", {"id": 1, "ok": {}}),
+        ("Output", b"abc", 7, 2), ("Gap", 20, 10), ("Typed", 9, 5), ("Answer", {"id": 1, "ok": {}}),
         ("Event", {"event": "exit"}), ("End",),
     ]  # fmt: skip
     for size in range(1, len(SENT)):
