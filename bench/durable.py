@@ -238,7 +238,7 @@ def _flushes(engines: Mapping[str, Engine], host: int) -> Result:
 def _postgres(rounds: int, steps: int) -> list[Result]:
     from tests.support.postgres import Server
 
-    server = Server(fsync="on")  # as servers are
+    server = Server(on_disk=True, fsync="on")  # as servers are
     try:
         with ExitStack() as stack:
             home = stack.enter_context(Ours())

@@ -36,10 +36,10 @@ def _folder() -> str | None:
 class Server:
     """`url()` is a new database; `stop()` and `start()` are real."""
 
-    def __init__(self, **settings: str) -> None:
-        """`settings` go before those that keep tests quick."""
+    def __init__(self, *, on_disk: bool = False, **settings: str) -> None:
+        """`settings` go before those that keep tests quick; `on_disk` is for whoever measures what a flush costs."""
         self._settings = settings
-        self.folder = Path(tempfile.mkdtemp(prefix="hf-pg-", dir=_folder()))
+        self.folder = Path(tempfile.mkdtemp(prefix="hf-pg-", dir=None if on_disk else _folder()))
         self.bin = _programs()
         self.become: list[str] = []
         if os.geteuid() == 0:  # the server refuses root
