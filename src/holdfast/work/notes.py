@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from ..model.errors import invalid
-from ..model.times import rfc3339
+from ..model.times import rfc3339_us
 from ..store import queries
 from ..store.base import LogEntry, Query, Transaction
 from . import leases, steps, values
@@ -57,7 +57,7 @@ def entries(run: str, after: int, upto: int | None, limit: int) -> Transaction[l
 
 def describe(entry: LogEntry) -> Json:
     return {
-        "seq": entry.seq, "kind": entry.kind, "at": rfc3339(entry.at / 1e6), "by": entry.by, "epoch": entry.epoch,
+        "seq": entry.seq, "kind": entry.kind, "at": rfc3339_us(entry.at), "by": entry.by, "epoch": entry.epoch,
         "step": entry.step, "body": values.decode(entry.body),
     }  # fmt: skip
 

@@ -74,8 +74,17 @@ def fold(state: Json, entry: Json) -> None:
 
 
 def folded(state: Json, entries: Iterable[Json]) -> Json:
+    """All of them, in order. Of where the work stands, which most of them say, only the last word counts."""
+    last, step = None, None
     for entry in entries:
-        fold(state, entry)
+        if entry["kind"] in _POSITIONS:
+            last, step = entry, entry.get("step") or step
+        else:
+            fold(state, entry)
+    if step is not None:
+        state["current_step"] = step
+    if last is not None:
+        _position(state, last)
     return state
 
 
@@ -159,6 +168,7 @@ def _object(state: Json, name: str) -> Json:
     return value
 
 
+_POSITIONS = frozenset({"action", "observation", "settlement"})
 _RULES = {
     "message": _message,
     "decision": _listed("decisions"),
@@ -166,10 +176,8 @@ _RULES = {
     "rejected": _rejected,
     "question": _question,
     "answer": _answer,
-    "action": _position,
-    "observation": _position,
-    "settlement": _position,
     "scratch": _scratch,
+    **dict.fromkeys(_POSITIONS, _position),
 }
 
 

@@ -21,7 +21,7 @@ BODIES: st.SearchStrategy[Any] = st.recursive(
     max_leaves=5,
 )
 ENTRIES = st.lists(
-    st.fixed_dictionaries({"kind": st.sampled_from(LOG_KINDS), "body": BODIES, "step": st.none() | st.just("s")}),
+    st.fixed_dictionaries({"kind": st.sampled_from(LOG_KINDS), "body": BODIES, "step": st.none() | st.sampled_from("st")}),
     max_size=12,
 )
 
@@ -41,6 +41,10 @@ def test_whatever_was_logged_can_be_folded_and_told_and_any_cut_gives_the_same_s
     at_once = folded(blank(), entries)
     in_two = folded(folded(blank(), entries[:cut]), entries[cut:])
     assert state_hash(at_once) == state_hash(in_two)
+    one_by_one = blank()
+    for one in entries:
+        fold(one_by_one, one)
+    assert state_hash(at_once) == state_hash(one_by_one)
     assert all(isinstance(told(e)["text"], str) for e in entries)
 
 
