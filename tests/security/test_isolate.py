@@ -467,9 +467,8 @@ def test_stopping_leaves_nothing_and_is_quick_where_the_program_listens(start: S
 def test_what_goes_on_in_the_background_keeps_the_session(start: Start) -> None:
     s = start("sh", "-c", "trap '' HUP; sleep 1000 & exit 5")
     assert code_of(s) == 5
-    status = s.status()
-    assert status.state == "live"
-    assert "sleep" in [p.name for p in status.processes]
+    until(lambda: "sleep" in [p.name for p in s.status().processes], timeout=WAIT_S)  # forked, it is a shell at first
+    assert s.status().state == "live"
     s.stop(0)
     assert s.status().state == "exited"
 
