@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from holdfast.host.identity import Identities
 from holdfast.host.ledger import Ledger
 from holdfast.host.operators import Operator, Operators
 from holdfast.model import grants
 from holdfast.model.grants import Grant
+from holdfast.model.home import Home
 
 ADA = Operator("op_ada", "ada", "human", "", "hst_one", 0.0, None)
 
@@ -78,3 +81,17 @@ async def test_a_look_that_was_overtaken_by_a_revocation_does_not_put_the_right_
         operators.worker(ADA.id, time.time())
     assert operators.chains(ADA.id) == []
     assert operators.worker(ADA.id, time.time()) is None
+
+
+async def test_a_look_into_grants_that_change_meanwhile_is_left_to_the_loop_and_costs_nobody_the_connection(
+    operators: Operators, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = SimpleNamespace(inside=None, proven=None)
+    identities = Identities(Home(str(tmp_path)), cast(Any, None), operators, lambda: None)
+    assert identities.worker(cast(Any, peer)) == "ada"
+
+    def changing(*_: Any) -> Any:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    monkeypatch.setattr(operators, "worker", changing)
+    assert identities.worker(cast(Any, peer)) is None
