@@ -58,6 +58,16 @@ def started(hold: HomeForTests, name: str) -> Session:
     return until(there)  # type: ignore[no-any-return]
 
 
+@contextmanager
+def sink(hold: HomeForTests) -> Iterator[tuple[Piped, Session]]:
+    """A program that takes its input, and has taken a line of it."""
+    with piped(hold, "run", "-n", "sink", "--pipes", "--", "cat") as it:
+        s = started(hold, "sink")
+        it.write(b"one\n")
+        until(lambda: read_all(s) == b"one\n")
+        yield it, s
+
+
 def eve(hold: HomeForTests, s: Session) -> KeeperLine:
     return KeeperLine(Home(str(hold.path)), s.id, name="eve", operator="op_eve")
 
@@ -66,10 +76,7 @@ def eve(hold: HomeForTests, s: Session) -> KeeperLine:
 
 
 def test_input_that_somebody_elses_controls_refuse_ends_the_pipe_with_one_line_and_exit_5(hold: HomeForTests) -> None:
-    with piped(hold, "run", "-n", "sink", "--pipes", "--", "cat") as it:
-        s = started(hold, "sink")
-        it.write(b"one\n")
-        until(lambda: read_all(s) == b"one\n")
+    with sink(hold) as (it, s):
         with eve(hold, s) as other:
             assert "ok" in other.act("take", force=True)
             it.write(b"two\n")
@@ -95,10 +102,7 @@ def test_input_that_a_takeover_discards_unread_is_told(hold: HomeForTests) -> No
 
 
 def test_piping_goes_on_after_somebody_had_the_controls_and_nothing_was_lost(hold: HomeForTests) -> None:
-    with piped(hold, "run", "-n", "sink", "--pipes", "--", "cat") as it:
-        s = started(hold, "sink")
-        it.write(b"one\n")
-        until(lambda: read_all(s) == b"one\n")
+    with sink(hold) as (it, s):
         with eve(hold, s) as other:
             assert "ok" in other.act("take", force=True)
             assert "ok" in other.act("release")

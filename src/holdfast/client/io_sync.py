@@ -9,7 +9,7 @@ import time
 
 from ..model.errors import HoldfastError
 from ..model.home import Home
-from ..system.arrival import Arrival
+from ..system.arrival import FLUSHED_S, Arrival
 from ..wire import requests
 from ..wire.sockets import reachable
 from .launch import start_host
@@ -22,7 +22,6 @@ _RECV_BYTES = 1 << 18
 REPLY_BYTES = 1 << 16  # most replies are small, and room for more would be asked of the system for each of them
 ONE_DESCRIPTOR = socket.CMSG_SPACE(4)
 CLOSED_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)  # from its first moment on: another thread may fork in the second
-_SOON_S = 1.5e-3  # a step is written and flushed within this time, where the disk is quick
 _CONNECT_TRIES = 50  # a daemon that is just being replaced is back within a second
 _CONNECT_PAUSE_S = 0.02
 
@@ -57,7 +56,7 @@ class Wire:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self._decoder = requests.Decoder()
-        self._arrival = Arrival(sock, _SOON_S)
+        self._arrival = Arrival(sock, FLUSHED_S)
         self._alone = True  # the host is at work for nobody else
 
     @classmethod

@@ -17,13 +17,12 @@ from typing import Any, TypeVar
 import asyncpg
 
 from ..model.errors import HoldfastError
-from ..system.arrival import Arrival
+from ..system.arrival import FLUSHED_S, Arrival
 from .base import Quick, Transaction
 from .postgres import AWAY, PostgresStore, translate
 from .postgres_quick import TEXTS
 
 T = TypeVar("T")
-_SOON_S = 1.5e-3  # a server beside us has flushed a step within this time
 _ANSWER_S = 60.0  # twice as long as the server waits for a lock
 _RECV_BYTES = 1 << 16
 _ROW, _ERROR, _READY = b"DEZ"  # of the server's messages, what matters here
@@ -45,7 +44,7 @@ class Line:
         self._connection = connection
         self._sock = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
         self._sock.settimeout(_ANSWER_S)
-        self._arrival = Arrival(self._sock, _SOON_S)
+        self._arrival = Arrival(self._sock, FLUSHED_S)
         self._prepared: set[str] = set()
         self._more = b""  # what came behind an answer: a notice, perhaps only a part of it yet
 

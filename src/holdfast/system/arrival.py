@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
 
+FLUSHED_S = 1.5e-3  # whoever is beside us and writes a step has flushed it within this time, where the disk is quick
 _TAKEN_S = 1e-3  # the other party may need this processor itself, for less; who keeps it longer is somebody else
 # Waits to be slept through then: twice as many each time, and one less with each that was worth it, so that answers
 # which are quick and slow in turn cost no more than a little.
