@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import queue
 import socket
 import struct
@@ -67,7 +68,7 @@ class Lanes:
         self._line: queue.SimpleQueue[_Ride] = queue.SimpleQueue()
         self._threads = self._busy = 0
         self._last: _Ride | None = None  # who was answered last, and when
-        self._last_at = 0.0
+        self._last_at = -math.inf  # a machine that has just booted has a clock near zero
 
     @property
     def free(self) -> bool:

@@ -48,13 +48,15 @@ class Kernel:
         self._by_message = interrupt_mode == "message"
         self._codec = Codec(made["key"].encode(), os.urandom(16).hex())
         self._context = zmq.Context()
+        self._connected = False
         self._shell = self._connect(zmq.DEALER, made, "shell")
-        self._stdin = self._connect(zmq.DEALER, made, "stdin")
+        # The kernel drops a question for a front end whose stdin channel is not connected yet, and waits for ever.
+        self._stdin = self._connect(zmq.DEALER, made, "stdin", watched=True)
         self._control = self._connect(zmq.DEALER, made, "control")
         self.iopub = self._connect(zmq.SUB, made, "iopub")
         self.sockets = (self._shell, self._stdin, self._control, self.iopub)
 
-    def _connect(self, kind: int, made: Json, channel: str) -> zmq.Socket[bytes]:
+    def _connect(self, kind: int, made: Json, channel: str, *, watched: bool = False) -> zmq.Socket[bytes]:
         sock: zmq.Socket[bytes] = self._context.socket(kind)
         sock.linger = _CLOSING_MS
         if kind == zmq.SUB:
@@ -62,8 +64,19 @@ class Kernel:
             sock.subscribe(b"")
         else:  # one identity: a kernel asks for input where the request came from
             sock.setsockopt(zmq.IDENTITY, self._codec.session.encode())
+        if watched:
+            self.connecting = sock.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
         sock.connect(place.address(made, channel))
         return sock
+
+    def can_be_asked(self) -> bool:
+        """Whether the stdin channel is connected now; `connecting` is readable when that has changed."""
+        try:
+            while True:
+                self.connecting.recv_multipart(zmq.NOBLOCK)
+                self._connected = True
+        except zmq.Again:
+            return self._connected
 
     def ask(self, kind: str, content: Json) -> str:
         """Send a request; the id that its answers name as their parent's."""

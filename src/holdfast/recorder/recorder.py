@@ -8,6 +8,7 @@ kept in a file of their own before the end mark says that they are there: no dae
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 import resource
@@ -79,6 +80,7 @@ class Recorder:
         self._input: Message | None = None
         self._others: set[str] = set()  # requests of other front ends that the kernel is busy with
         self._count, self._introduced, self._broadcasts = 1, False, False
+        self._info = ""  # the request whose reply shows that every channel is connected
         self._signals: list[int] = []
         self._name = about["display_name"]
         self._kernel = Kernel(about["argv"], folder.connection_file, made, about["interrupt_mode"])
@@ -123,13 +125,16 @@ class Recorder:
             signal.signal(number, lambda n, _: self._signals.append(n))
         signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # stopping us would stop the record, not the kernel
         poller = zmq.Poller()
-        for source in (*self._kernel.sockets, wakeup, self._kernel.ended_fd):
+        for source in (*self._kernel.sockets, self._kernel.connecting, wakeup, self._kernel.ended_fd):
             poller.register(source, zmq.POLLIN)
-        listening, asked_at = False, 0.0
+        listening, asked_at = False, -math.inf
         while True:
-            if self._phase == "starting" and time.monotonic() - asked_at >= _ASK_AGAIN_S:
-                asked_at = time.monotonic()
-                self._kernel.ask("kernel_info_request", {})
+            if self._phase == "starting":
+                connected = self._kernel.can_be_asked() and not self._info
+                if connected or time.monotonic() - asked_at >= _ASK_AGAIN_S:
+                    asked_at = time.monotonic()
+                    request = self._kernel.ask("kernel_info_request", {})
+                    self._info = request if connected else self._info
             wanted = self._phase == "idle" or self._input is not None
             if wanted != listening:  # while a cell runs, what is typed stays where a takeover can take it back
                 listening = wanted
@@ -276,7 +281,7 @@ class Recorder:
             self._cell.heard_at = time.monotonic()
         match message.kind:
             case "kernel_info_reply":
-                self._introduced = True
+                self._introduced = self._introduced or message.parent_id == self._info
             case "is_complete_reply" if message.parent_id == self._asked:
                 self._judged(message.content)
             case "execute_reply" if mine and self._cell is not None:
