@@ -43,9 +43,8 @@ def _leave_the_users_home(config: pytest.Config) -> None:
     A shell that is killed while it starts may leave a lock of somebody's tool behind, and every shell after it waits for that.
     """
     real, folder = Path.home(), tempfile.mkdtemp(prefix="holdfast-user-")
-    for name, place in (("PYENV_ROOT", ".pyenv"), ("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")):
-        if (real / place).is_dir():  # toolchains on the PATH that look for themselves there
-            os.environ.setdefault(name, str(real / place))
+    if (real / ".pyenv").is_dir():  # an interpreter on the PATH that looks for itself there
+        os.environ.setdefault("PYENV_ROOT", str(real / ".pyenv"))
     Path(folder, ".profile").touch()  # an empty one, so that a test can look for it
     os.environ["HOME"] = folder
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))

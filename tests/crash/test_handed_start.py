@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -20,9 +21,10 @@ def spare_of(zygote: int) -> int:
     """The process that waits for the next start, and has all it needs."""
 
     def look() -> int:
-        for name in Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split():
-            if Path(f"/proc/{name}/comm").read_text() == "hold-spare\n" and _children(name):
-                return int(name)
+        with contextlib.suppress(OSError):  # a child that has ended since is looked past the next time
+            for name in _children(str(zygote)).split():
+                if Path(f"/proc/{name}/comm").read_text() == "hold-spare\n" and _children(name):
+                    return int(name)
         return 0
 
     return int(until(look, timeout=DEADLINE_S))
@@ -56,8 +58,13 @@ def handed(hold: HomeForTests) -> tuple[int, int]:
 
 
 def late(hold: HomeForTests) -> Json:
-    (found,) = hold.host.call("ls", all=True)
-    return dict(found)
+    """What became of it. While that is open it is told as live, with no pid yet: a slow machine is later than `ls` waits."""
+
+    def settled() -> Json | None:
+        (found,) = hold.host.call("ls", all=True)
+        return dict(found) if found["pid"] or found["state"] != "live" else None
+
+    return dict(until(settled, timeout=DEADLINE_S))
 
 
 def test_a_start_that_happens_after_all_is_a_live_session(hold: HomeForTests, handed: tuple[int, int]) -> None:

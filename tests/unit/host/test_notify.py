@@ -42,12 +42,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         code = self.server.codes.pop(0) if self.server.codes else 204
+        self.server.posts.append((self.path, body))  # before the answer: who has that may look at once
         self.send_response(code)
         if code == 302:
             self.send_header("Location", "/elsewhere")
         self.send_header("Content-Length", "0")
         self.end_headers()
-        self.server.posts.append((self.path, body))
 
     do_GET = do_POST  # noqa: N815  (the server looks for this name)
 
@@ -156,10 +156,11 @@ def test_kinds_that_nobody_wants_are_not_told(hook: Hook, notifier: Notifier) ->
 
 
 def test_more_than_the_queue_holds_is_dropped_and_said(
-    notifier: Notifier, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, notifier: Notifier, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(notify, "NOTIFY_QUEUE_MAX", 2)
-    monkeypatch.setattr(notify, "NOTIFY_TIMEOUT_S", 0.5)
+    go = tmp_path / "go"
     for _ in range(4):
-        notifier.tell(ITEM, settings(command=["sleep", "0.3"]))
+        notifier.tell(ITEM, settings(command=["sh", "-c", f"until [ -e {go} ]; do sleep 0.01; done"]))
     assert caplog.text.count("dropped") == 2
+    go.touch()

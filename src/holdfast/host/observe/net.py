@@ -168,7 +168,8 @@ def _link(pid: int, fd: int) -> str | None:
 
 def _rows_of(network: _Network, holders: dict[int, list[tuple[int, int]]]) -> Iterator[dict[str, Any]]:
     for protocol, states in ((TCP, _CONNECTED), (UDP, frozenset({ESTABLISHED}))):
-        for sock in network.inet(protocol, states):
+        # By inode: a table that changes while it is read can show one socket twice.
+        for sock in {sock.inode: sock for sock in network.inet(protocol, states)}.values():
             if sock.inode in holders:
                 local = _endpoint(sock.address, sock.port)
                 remote = _endpoint(sock.remote_address, sock.remote_port)
