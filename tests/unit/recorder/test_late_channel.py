@@ -8,8 +8,12 @@ import pty
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from holdfast.model.home import Home
 from holdfast.system.files import read_json, write_json
@@ -36,8 +40,15 @@ IPKernelApp.launch_instance()
 """
 
 
-def test_a_question_is_asked_only_when_it_can_arrive(tmp_path: Path) -> None:
-    home = Home(str(tmp_path / "home"))
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """Where sockets of a kernel fit: a socket's path has a limit of 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="hf-") as folder:
+        yield Path(folder)
+
+
+def test_a_question_is_asked_only_when_it_can_arrive(short: Path) -> None:
+    home = Home(str(short / "home"))
     folder = home.session("ses_0000000000000000")
     os.makedirs(folder.path)
     argv = [sys.executable, "-c", LATE, "-f", "{connection_file}"]
@@ -55,8 +66,8 @@ def test_a_question_is_asked_only_when_it_can_arrive(tmp_path: Path) -> None:
             os.write(ours, b"answer = input('Your name? ')\n")
             until(lambda: state() == "input", 60)
             os.write(ours, b"Ada\n")
-            os.write(ours, f"open({str(tmp_path / 'told')!r}, 'w').write(answer)\n".encode())
-            until(lambda: (tmp_path / "told").exists() and (tmp_path / "told").read_text() == "Ada", 60)
+            os.write(ours, f"open({str(short / 'told')!r}, 'w').write(answer)\n".encode())
+            until(lambda: (short / "told").exists() and (short / "told").read_text() == "Ada", 60)
         finally:
             ended = os.pidfd_open(json.loads(Path(folder.kernel_state).read_text())["pid"])
             recorder.send_signal(signal.SIGKILL)
