@@ -9,6 +9,7 @@ import pytest
 from holdfast.client.sync import Session
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, until
+from tests.support.needs import needs
 
 pytestmark = pytest.mark.home("file")
 
@@ -117,6 +118,7 @@ def test_a_secret_prompt_is_told_as_such(bash: Session) -> None:
     assert (finished.exit_code, finished.output.splitlines()[-1]) == (0, "7")
 
 
+@needs("less")
 def test_a_pager_comes_back_as_full_screen_and_ends_with_its_key(bash: Session) -> None:
     done = bash.exec("less /etc/services", timeout=30)
     assert done.state == "full_screen"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.home import HOLD, HomeForTests, alive, until
+from tests.support.needs import program
 from tests.support.postgres import Server
 from tests.support.runners import DEADLINE_S, Project
 
@@ -308,7 +309,7 @@ def test_changes_are_listed_with_hashes_and_as_a_patch(project: Project) -> None
     (copy / "a.txt").write_text("one\n")
     (copy / "gone.txt").write_text("old\n")
     patch = project.hold("task", "changes", "1", "--patch").raw
-    subprocess.run(["git", "apply", "-"], cwd=copy, input=patch, check=True, timeout=60)
+    subprocess.run([program("git"), "apply", "-"], cwd=copy, input=patch, check=True, timeout=60)
     assert sorted(os.listdir(copy)) == ["a.txt", "new.txt"]
     assert (copy / "a.txt").read_text() == "one\ntwo\n"
 

@@ -21,6 +21,7 @@ import pytest
 
 from holdfast.client.sync import Session
 from tests.support.home import HomeForTests, alive, until
+from tests.support.needs import needs, program
 
 pytestmark = pytest.mark.home("file")
 
@@ -115,13 +116,16 @@ STAYS = {
 @pytest.mark.parametrize("trick", STAYS)
 def test_a_caller_inside_stays_who_it_is(session: Session, world: World, trick: str) -> None:
     """The agent, or nobody: never the person whose user it runs as."""
+    for shell in ("zsh", "tmux"):
+        if f"{shell} -" in STAYS[trick]:
+            program(shell)
     out = world.work / "who"
     words = STAYS[trick].format(whoami=WHOAMI, home=world.home, me=world.me, work=world.work, out=out)
     session.exec(f"({words}) > {out} 2>/dev/null", timeout=WAIT_S)
     assert name_in(out) in ("bot", "not_allowed")
 
 
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+@needs("tmux")
 def test_a_service_outside_that_starts_programs_is_a_way_out(session: Session, world: World) -> None:
     """tmux stands for cron, at, systemd-run and docker: what they start is theirs, not the session's."""
     start = ["tmux", "-S", str(world.tmux), "-f", "/dev/null", "new-session", "-d", "sleep 1000"]

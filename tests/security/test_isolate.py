@@ -21,8 +21,9 @@ from holdfast.model.errors import HoldfastError
 from holdfast.system import kernel
 from holdfast.wire import requests
 from tests.support.home import HomeForTests, alive, read_all, until
+from tests.support.needs import needs
 
-pytestmark = pytest.mark.home("file")
+pytestmark = [pytest.mark.home("file"), needs("bwrap")]
 
 HOLD = shlex.join([sys.executable, "-m", "holdfast.cli.main"])
 WAIT_S = 60  # a bound on the machine's worst day, never the time it takes

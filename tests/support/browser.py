@@ -10,8 +10,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.support.console import link
 from tests.support.home import HomeForTests
+from tests.support.needs import program
 
-CHROMIUM = "/usr/bin/chromium"
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update",
          "--disable-sync", "--no-first-run"]  # fmt: skip
 PATIENCE_MS = 60_000.0  # the machine is shared
@@ -31,7 +31,7 @@ _TEXT = """() => {
 @contextlib.contextmanager
 def chromium(*flags: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
+        browser = playwright.chromium.launch(executable_path=program("chromium"), args=[*FLAGS, *flags])
         yield browser
         browser.close()
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from holdfast.client.sync import Host, Session
 from holdfast.model.errors import HoldfastError
+from tests.support.needs import listed, package_of, program
 
 HOLD = [sys.executable, "-m", "holdfast.cli.main"]
 
@@ -54,6 +55,10 @@ class HomeForTests:
 
     def run(self, *command: str, **options: Any) -> Session:
         """A detached session, with the test's environment."""
+        if options.get("isolate"):
+            program("bwrap")
+        if command and package_of(command[0]) in listed():
+            program(command[0])
         options.setdefault("env", {})
         options["env"] = {"HOLDFAST_HOME": str(self.path), "SHELL": "/bin/bash", **options["env"]}
         return self.host.run(list(command) or None, **options)

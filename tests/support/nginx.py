@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
 import subprocess
 import time
 from pathlib import Path
+
+from tests.support.needs import program
 
 NAME = "hold.test"  # a name that nobody has: clients are told where it is
 _DEADLINE_S = 60.0
@@ -47,15 +48,14 @@ class Nginx:
     """`https://hold.test:PORT` leads to `behind`, an address with its port."""
 
     def __init__(self, folder: Path, behind: str) -> None:
+        server = program("nginx")
         folder.mkdir()
-        program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin")
-        assert program, "the tests need nginx: scripts/setup dev installs it"
         self._certify(folder)
         self.certificate = folder / "cert.pem"
         for attempt in range(1, _TRIES + 1):
             self.port = _free()
             (folder / "conf").write_text(_SETTINGS.format(folder=folder, port=self.port, behind=behind))
-            self._process = subprocess.Popen([program, "-e", str(folder / "log"), "-c", str(folder / "conf")])
+            self._process = subprocess.Popen([server, "-e", str(folder / "log"), "-c", str(folder / "conf")])
             if self._serves():
                 break
             self.close()

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from tests.support.needs import program
 from tests.support.postgres import Server, _free_port
 
 _DEADLINE_S = 60.0
@@ -17,7 +18,7 @@ _DEADLINE_S = 60.0
 
 class Bouncer:
     def __init__(self, server: Server, **settings: str) -> None:
-        program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
+        pooler = program("pgbouncer")
         self.port = _free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="hf-bouncer-"))
         self.folder.chmod(0o755)
@@ -31,7 +32,7 @@ class Bouncer:
         config.write_text("\n".join(lines) + "\n")
         config.chmod(0o644)
         # It refuses root, as the server does; and it goes with the test process.
-        words = [*(server.become or ["setpriv"]), "--pdeathsig", "INT", program, "-q", str(config)]
+        words = [*(server.become or ["setpriv"]), "--pdeathsig", "INT", pooler, "-q", str(config)]
         self._log = open(self.folder / "log", "wb")  # noqa: SIM115 - closed with it
         self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, cwd="/")
         self._until_it_listens()

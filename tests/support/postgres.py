@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import pwd
 import shutil
@@ -12,17 +11,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.support.needs import program
+
 _DEADLINE_S = 60.0  # initdb takes a second on an idle machine
 _MEMORY = "/dev/shm"
 _MEMORY_MIN = 8 << 30  # bytes free: four test processes have a server each, which grows to a gigabyte
-
-
-def _programs() -> str:
-    """The newest installed server's folder; Debian keeps it off PATH."""
-    found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda p: int(p.split("/")[4]))
-    initdb = found[-1] if found else shutil.which("initdb")
-    assert initdb, "the tests need a PostgreSQL server: scripts/setup dev installs it"
-    return os.path.dirname(initdb)
 
 
 def _folder() -> str | None:
@@ -39,8 +32,8 @@ class Server:
     def __init__(self, *, on_disk: bool = False, **settings: str) -> None:
         """`settings` go before those that keep tests quick; `on_disk` is for whoever measures what a flush costs."""
         self._settings = settings
+        self.bin = os.path.dirname(program("initdb"))
         self.folder = Path(tempfile.mkdtemp(prefix="hf-pg-", dir=None if on_disk else _folder()))
-        self.bin = _programs()
         self.become: list[str] = []
         if os.geteuid() == 0:  # the server refuses root
             user = pwd.getpwnam("postgres")

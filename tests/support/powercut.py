@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import random
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -21,6 +20,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.support.needs import reason
 
 Json = dict[str, Any]
 _DISK_BYTES = 128 << 20  # room for the log at its longest, and the database
@@ -38,9 +39,9 @@ def missing() -> str | None:
     for device in ("/dev/fuse", "/dev/loop-control"):
         if not os.path.exists(device):
             return f"there is no {device}"
-    absent = [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
+    absent = reason(*PROGRAMS)
     if absent:
-        return f"not installed: {', '.join(absent)}"
+        return absent
     try:
         import mfusepy  # type: ignore[import-untyped]  # noqa: F401
     except (ImportError, OSError) as e:

@@ -9,17 +9,18 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.support.needs import program
+
 _DEADLINE_S = 30.0
 
 
 class Redis:
     def __init__(self) -> None:
-        program = shutil.which("redis-server")
-        assert program, "the tests need redis-server: scripts/setup dev installs it"
+        server = program("redis-server")
         self.folder = Path(tempfile.mkdtemp(prefix="hf-redis-"))  # short: a socket's path is bounded
         self.socket = self.folder / "s"
         self.url = f"unix://{self.socket}"
-        self._command = [program, "--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no",
+        self._command = [server, "--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no",
                          "--dir", str(self.folder), "--daemonize", "no"]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
         self.start()

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.cli.completions import describe, script
 from holdfast.cli.main import COMMANDS, parser_for
+from tests.support.needs import program
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -27,7 +28,7 @@ def test_every_command_and_every_option_is_in_the_script(shell: str) -> None:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_shell_can_read_its_script(shell: str) -> None:
     source = script(shell).encode()
-    checked = subprocess.run([shell, "-n", "/dev/stdin"], input=source, capture_output=True, check=False)
+    checked = subprocess.run([program(shell), "-n", "/dev/stdin"], input=source, capture_output=True, check=False)
     assert (checked.returncode, checked.stderr) == (0, b"")
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.client import changes
+from tests.support.needs import program
 
 
 def git(root: Path, *words: str) -> None:
     about = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"]
-    subprocess.run(["git", *about, *words], cwd=root, check=True, capture_output=True, timeout=60)
+    subprocess.run([program("git"), *about, *words], cwd=root, check=True, capture_output=True, timeout=60)
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_what_was_made_changed_and_removed_is_told_and_its_patch_applies(root: P
     assert paths(told, "deleted") == ["src/b.py"]
     assert told["unpatched"] == ["logo.png"]
     text = b"".join(part for part in patch.partition(b"diff --git a/src/a.py")[1:])  # without the binary file's part
-    done = subprocess.run(["git", "apply", "-"], cwd=tmp_path / "copy", input=text, capture_output=True, check=False, timeout=60)
+    done = subprocess.run([program("git"), "apply", "-"], cwd=tmp_path / "copy", input=text, capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, (done.stderr, patch)
     assert (tmp_path / "copy/src/a.py").read_text() == (root / "src/a.py").read_text()
     assert not (tmp_path / "copy/src/b.py").exists()

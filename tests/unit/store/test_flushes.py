@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.needs import program
+
 PROGRAM = """
 import asyncio, os, sys
 from holdfast.store.open import open_store
@@ -42,7 +44,7 @@ def flushes(folder: Path, effect: str, steps: int, callers: int = 1, where: str 
     """fdatasync and fsync between the two marks."""
     trace = folder / "trace"
     subprocess.run(
-        ["strace", "-f", "-o", str(trace), "-e", "trace=fdatasync,fsync,newfstatat,stat",
+        [program("strace"), "-f", "-o", str(trace), "-e", "trace=fdatasync,fsync,newfstatat,stat",
          sys.executable, "-c", PROGRAM, str(folder), effect, str(steps), str(callers), where],
         check=True, timeout=100,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from holdfast.model import isolation
 from holdfast.model.errors import HoldfastError
 from holdfast.model.isolation import Place, View
 from holdfast.system import bubblewrap
+from tests.support.needs import needs
 
 
 def test_a_machine_without_bubblewrap_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -23,11 +24,13 @@ def test_a_machine_without_bubblewrap_says_what_to_install(monkeypatch: pytest.M
     assert "apt install bubblewrap" in caught.value.hint
 
 
+@needs("bwrap")
 def test_a_whole_start_is_tried_here() -> None:
     path, complaint = bubblewrap.works_here()
     assert (os.path.basename(path), complaint) == ("bwrap", "")
 
 
+@needs("bwrap")
 def test_a_folder_that_is_gone_is_bubblewrap_s_own_complaint(tmp_path: Path) -> None:
     machine = bubblewrap.look()
     place = Place(str(tmp_path / "home"), str(tmp_path / "gone"), str(tmp_path), "/nonexistent")

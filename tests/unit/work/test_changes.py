@@ -11,6 +11,7 @@ import pytest
 from holdfast.model.errors import HoldfastError
 from holdfast.work import changes
 from holdfast.work.changes import Entry, Scope, Snapshot, compare, file_patch
+from tests.support.needs import program
 
 FILE = 0o100644
 
@@ -75,7 +76,7 @@ def apply(tmp_path: Path, path: str, before: bytes | None, after: bytes | None) 
     if before is not None:
         file.write_bytes(before)
     patch = file_patch(path, before, after)
-    done = subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), capture_output=True, check=False, timeout=60)
+    done = subprocess.run([program("git"), "apply", "-"], cwd=tmp_path, input=patch.encode(), capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, (done.stderr, patch)
     return file.read_bytes() if file.exists() else None
 
