@@ -6,6 +6,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
+WAITING = "waiting_for_approval"
 ENDED_SHOWN = 5  # ended sessions in an overview, the newest; the rest are counted
 _PROCESSES_SHOWN = 20  # of one session
 _COMMAND_SHOWN = 200  # characters of a command line
@@ -82,6 +83,12 @@ def entry(e: Json) -> Json:
         if e.get(key):
             told[key] = str(e[key])[:_COMMAND_SHOWN]
     return told
+
+
+def waiting(told: Json) -> Json:
+    """What was asked for and a person has not approved yet: it is done when they do, and told to who asks again."""
+    again = f"wait for=answer={told['ask']}, then call this again for the result"
+    return {"state": WAITING, "ask": told["ask"], "expires_at": told["expires_at"], "next": again}
 
 
 def item(a: Json) -> Json:

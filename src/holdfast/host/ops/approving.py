@@ -10,11 +10,14 @@ from ...model import approvals
 from ...model.errors import HoldfastError
 from .. import recipe
 from ..session import Session
+from ..standing import STANDING, Asked, kept
 from ..watch import about
 from .base import Base, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from ..identity import Caller
 
 Json = dict[str, Any]
@@ -71,11 +74,26 @@ class Approving(Base):
         self, verb: str, caller: Caller, name: str, command: bytes, *, request: Json, session: Json | None = None,
         detail: Json | None = None, key: str | None = None,
     ) -> None:  # fmt: skip
+        if caller.approved is not None:
+            return
         told = {**(detail or {}), **({"why": why} if (why := why_of(request)) else {})}
         actor, *others = self._ruled(caller)
-        await self.desk.gate.approve(
-            verb, actor, name, command, session=session, detail=told, request=key, others=others
-        )
+        shown: Json = {"session": session, "detail": told, "request": key, "others": others}
+        if request.get("standing") and request["op"] in STANDING and actor["kind"] != "human":
+            await self._stand(request, caller, session, lambda stands: self.desk.gate.ask(
+                verb, actor, name, command, **shown, stands=stands
+            ))  # fmt: skip
+        else:
+            await self.desk.gate.approve(verb, actor, name, command, **shown)
+
+    async def _stand(
+        self, request: Json, caller: Caller, session: Json | None, ask: Callable[[Json], Awaitable[Json | None]]
+    ) -> None:
+        """Leave the request with the item that asks for it, where a rule wants one: the call ends, and it stays."""
+        stands = kept(request, caller.kept, session)
+        item = await self.standing.ask(stands["key"], lambda: ask(stands))
+        if item is not None:
+            raise Asked(item)
 
     def _check_typing(self, session: Session, caller: Caller) -> None:
         actor, *others = self._ruled(caller)
