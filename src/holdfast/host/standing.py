@@ -27,6 +27,7 @@ from .gate import refused
 from .inbox import Inbox
 
 Json = dict[str, Any]
+Make = Callable[[], Awaitable[Json | None]]
 log = logging.getLogger("holdfast.host")
 
 STANDING = ("exec", "run", "send")  # operations whose requests can
@@ -60,7 +61,7 @@ class Standing:
             stands = item["stands"]
             if stands.get("told") or self._clock() > self._kept_until(item):
                 continue
-            self._remember(item)
+            self._remember(item["id"], stands)
             if item["state"] == "open" or not stands.get("done"):
                 self._take_up(item["id"])
 
@@ -70,22 +71,22 @@ class Standing:
 
     # -- asking
 
-    async def ask(self, key: str, make: Callable[[], Awaitable[Json | None]]) -> str | None:
-        """The item that asks for this already, or the one that `make` makes; None where no rule wants one. A caller
-        that leaves meanwhile leaves a whole item."""
-        return await asyncio.shield(asyncio.ensure_future(self._ask(key, make)))
+    async def ask(self, stands: Json, make: Make) -> str | None:
+        """The item that asks for this request already, or the one that `make` makes; None where no rule wants one. A
+        caller that leaves meanwhile leaves a whole item."""
+        return await asyncio.shield(asyncio.ensure_future(self._ask(stands, make)))
 
-    async def _ask(self, key: str, make: Callable[[], Awaitable[Json | None]]) -> str | None:
+    async def _ask(self, stands: Json, make: Make) -> str | None:
         async with self._asking:
-            known = await self._known(key)
-            if known is not None:
-                return known
-            item = await make()
-            if item is None:
-                return None
-            self._remember(item)
-            self._take_up(item["id"])
-            return str(item["id"])
+            known = await self._known(stands["key"])
+            if known is None:
+                item = await make()
+                if item is None:
+                    return None
+                known = str(item["id"])
+                self._take_up(known)
+            self._remember(known, stands)
+            return known
 
     async def _known(self, key: str) -> str | None:
         ask = self._by_key.get(key)
@@ -108,11 +109,10 @@ class Standing:
         until: float = item["answered_at"] + max(item["expires_at"] - item["created_at"], limits.OUTCOME_KEPT_S)
         return until
 
-    def _remember(self, item: Json) -> None:
-        stands = item["stands"]
-        self._by_key[stands["key"]] = item["id"]
-        if stands.get("exec_id"):
-            self._by_exec[item["session"], stands["exec_id"]] = item["id"]
+    def _remember(self, ask: str, stands: Json) -> None:
+        self._by_key[stands["key"]] = ask
+        if stands["exec_id"]:  # a call that found the item goes by an id of its own, too
+            self._by_exec[stands["request"]["session"], stands["exec_id"]] = ask
 
     def _forget(self, ask: str) -> None:
         self._by_key = {key: found for key, found in self._by_key.items() if found != ask}
@@ -132,7 +132,7 @@ class Standing:
 
     async def _carry(self, ask: str) -> None:
         item = await self._inbox.settled(ask)
-        told: Json = {"done": True, "request": None}  # the request itself is not needed any more
+        told: Json = {"done": True, "request": {"session": item["session"]}}  # the rest of it is not needed any more
         try:
             if item["state"] != "answered":
                 raise refused(item)
@@ -150,7 +150,7 @@ class Standing:
             try:
                 return await self._carry_out(item)
             except HoldfastError as e:
-                if e.code != "busy" or self._clock() + delay > until:
+                if e.code != "busy" or item["stands"]["op"] != "exec" or self._clock() + delay > until:
                     raise
             await asyncio.sleep(delay)
             delay = min(delay * 2, _MOST_S)

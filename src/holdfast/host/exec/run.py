@@ -266,9 +266,12 @@ class Execs(Watching):
         """What is on disk about a command, if anything."""
         return self._of(session).get(exec_id)
 
-    def void(self, session: Session, exec_id: str) -> None:
-        """Its host died before it was typed."""
-        self.find(session, exec_id).never_ran()
+    async def void(self, session: Session, record: Json) -> None:
+        """The host that began it died before it typed it."""
+        command = self._running.get(record["exec_id"]) or Command(session, record, self._of(session))
+        command.never_ran()
+        if command.task is not None:
+            await asyncio.wait({command.task})  # it is watched already, because somebody asked how it stands
 
     def find(self, session: Session, exec_id: str) -> Command:
         command = self._running.get(exec_id)

@@ -63,10 +63,11 @@ class Commands(Approving):
         session = await self._find(request, caller)
         exec_id, timeout = str(request.get("exec_id") or ""), number(request.get("timeout"), "a timeout")
         began, ask = time.monotonic(), self.standing.of_exec(session.id, exec_id)
-        if ask is not None and self.standing.waits(ask):
+        if ask is not None:
             item = await self._decided(ask, timeout if request.get("wait") else 0.0, caller)
             if not item["stands"].get("done"):
                 return self._not_begun(session, item)
+            exec_id = item["stands"]["exec_id"]
         command = self.execs.find(session, exec_id)
         if request.get("wait"):
             left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
@@ -95,7 +96,7 @@ class Commands(Approving):
         """For `wait --for done`: a command that a person is asked about has not ended."""
         ask = self.standing.of_exec(session.id, exec_id)
         if ask is not None:
-            await self.standing.decided(ask, None)
+            exec_id = (await self.standing.decided(ask, None))["stands"]["exec_id"]
         return await self.execs.done(session, exec_id)
 
     async def op_exec_outcome(self, request: Json, caller: Caller) -> Json:

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from ...model.errors import HoldfastError
+from .. import handed
 from ..doors import DoorCaller
 from ..server import Reply
 from ..session import Session
@@ -64,15 +65,14 @@ class StandingOps(Commands):
     async def _carry_out(self, item: Json) -> Json | None:
         """What a yes allows. What is returned is kept, for the asker; of a command and a start nothing need be."""
         stands = item["stands"]
-        request: Json = stands["request"]
-        if stands["op"] == "exec" and await self._was_typed(item):
-            return None
-        if stands["op"] == "run" and self._started_by(stands["run"]) is not None:
-            return None
         caller = self.daemon.identities.again(stands["as"])
         if stands["as"].get("door"):
             caller = DoorCaller(caller, self.registry.find(stands["as"]["door"], lambda s: True))
         caller.approved = item["id"]
+        if stands["op"] == "exec" and await self._was_begun(item):
+            return None
+        if stands["op"] == "run" and await self._was_started(stands["run"], caller):
+            return None
         if stands["op"] == "send":
             if stands.get("begun"):
                 raise HoldfastError(
@@ -80,20 +80,29 @@ class StandingOps(Commands):
                     "look at the session before you ask again",
                 )  # fmt: skip
             await self.desk.inbox.amend(item["id"], {"begun": True})
-            stands["begun"] = True
-        reply = await self.dispatch(request, caller)
+        reply = await self.dispatch(stands["request"], caller)
         return dict(reply.value["ok"]) if stands["op"] == "send" else None
 
-    async def _was_typed(self, item: Json) -> bool:
-        """Whether the command has begun: by its record, and where a host died over it, by what the keeper typed."""
+    async def _was_begun(self, item: Json) -> bool:
+        """Whether the command was typed, by the host that died over it."""
         session = self.registry.sessions.get(item["session"])
         if session is None:
             raise HoldfastError("conflict", f"{item['session_name']} was removed", "start it anew")
-        exec_id = item["stands"]["exec_id"]
-        record = self.execs.record(session, exec_id)
-        if record is None or record.get("void"):
+        if session.link is None and session.unresponsive:
+            await self.registry.connect(session)
+        if session.unresponsive:
+            raise HoldfastError("busy", f"{session.name} does not answer", "it is tried again")
+        return await self._was_typed(session, item["stands"]["exec_id"])
+
+    async def _was_started(self, run: str, caller: Caller) -> bool:
+        """Whether the program was started. A host that dies over a start leaves a session that no keeper took up: it
+        makes way for the one that was asked for."""
+        session = self._started_by(run)
+        if session is None:
             return False
-        if record["start"] is None and await self.desk.typed(session, exec_id) is False:
-            self.execs.void(session, exec_id)
-            return False
-        return True
+        await session.settled()
+        if session.state != "lost" or not handed.unseen(session):
+            return True
+        self._note("remove", session, caller, {"why": "the host died before a keeper took up its start"})
+        self.registry.remove(session)
+        return False
