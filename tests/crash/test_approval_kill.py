@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,16 +28,24 @@ def ran(seen: Path) -> list[str]:
 
 
 async def asked(tools: Tools, command: str) -> Json:
+    told = await patient(tools, session="sh", command=command, wait_s=0)
+    assert told["state"] == "waiting_for_approval"
+    return told
+
+
+async def patient(tools: Tools, **args: Any) -> Json:
+    """An exec, again where the next daemon took longer to come than the call may last."""
     while True:
-        with contextlib.suppress(Refused):  # busy: the next daemon took longer to come than the call may last
-            told = await tools("exec", session="sh", command=command, wait_s=0)
-            assert told["state"] == "waiting_for_approval"
-            return told
+        try:
+            return await tools("exec", **args)
+        except Refused as e:
+            if e.code != "busy":
+                raise
 
 
 async def outcome(tools: Tools, command: str) -> Json:
     while True:
-        told = await tools("exec", session="sh", command=command)
+        told = await patient(tools, session="sh", command=command)
         if told["state"] not in ("running", "waiting_for_approval"):
             return told
 

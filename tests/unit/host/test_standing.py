@@ -20,7 +20,7 @@ from tests.support.home import until_async
 Json = dict[str, Any]
 ADA = {"operator": "op_1", "kind": "human", "name": "ada"}
 BOT = {"operator": "op_2", "kind": "agent", "name": "bot"}
-WHO = {"operator": "op_2", "inside": None, "bound_by": []}
+WHO: Json = {"operator": "op_2", "inside": None, "bound_by": []}
 PLACE = {"session": "ses_1", "session_name": "sh", "generation": 1}
 EXEC = {"op": "exec", "session": "sh", "words": ["git push"], "timeout": 1, "standing": True}
 RULE_S = 60.0
