@@ -50,7 +50,7 @@ async def run(call: Call, args: Json) -> Json:
         why=args.get("why"), pids_max=None, memory_max=None, kernel=args.get("kernel"),
     )  # fmt: skip
     made = await call.host.call("run", standing=True, timeout=call.patience(None), **request)
-    if made["state"] == WAITING:
+    if "ask" in made:  # a person is asked, or has said yes this moment
         return views.waiting(made)
     return views.session(made, call.agent.id) | {"pid": made["pid"], "cwd": made["cwd"]}
 
@@ -265,7 +265,7 @@ async def send(call: Call, args: Json) -> Json:
     done = await session.send_raw(
         text, enter=bool(args.get("enter")), keys=keys, why=args.get("why"), approval=call.patience(None)
     )
-    if done.get("state") == WAITING:
+    if "ask" in done:
         return {"session": seen["name"], **views.waiting(done)}
     return {"session": seen["name"], "sent": True, "from": seen["output"]["end"]}
 

@@ -86,9 +86,10 @@ def entry(e: Json) -> Json:
 
 
 def waiting(told: Json) -> Json:
-    """What was asked for and a person has not approved yet: it is done when they do, and told to who asks again."""
-    again = f"wait for=answer={told['ask']}, then call this again for the result"
-    return {"state": WAITING, "ask": told["ask"], "expires_at": told["expires_at"], "next": again}
+    """What a person has not approved yet, or has and is about to be done: it is told to whoever asks again."""
+    first = f"wait for=answer={told['ask']}, then " if told["state"] == WAITING else ""
+    again = f"{first}call this again for the result"
+    return {"state": told["state"], "ask": told["ask"], "expires_at": told["expires_at"], "next": again}
 
 
 def item(a: Json) -> Json:
