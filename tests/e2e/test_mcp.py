@@ -159,47 +159,6 @@ async def test_cancelling_a_call_ends_the_wait_and_nothing_else(hold: HomeForTes
         assert (done["exit_code"], done["output"]) == (0, "it went on\n")
 
 
-# -- asking
-
-
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.home("own")
-async def test_a_question_goes_through_the_clients_own_dialog_where_it_has_one(hold: HomeForTests, era: str) -> None:
-    asked: list[str] = []
-
-    async def dialog(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-        asked.append(params.message)
-        return types.ElicitResult(action="accept", content={"answer": "next"})
-
-    async with on_stdio(hold, era, elicitation_callback=dialog) as tools:
-        told = await tools("ask", text="Which branch?", options=["main", "next"])
-        assert (told["state"], told["answer"]) == ("answered", "next")
-    assert asked == ["Which branch?"]
-    assert hold.host.inbox(all=True) == []
-
-
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.home("own")
-async def test_a_dialog_that_is_dismissed_is_a_no(hold: HomeForTests, era: str) -> None:
-    async def dialog(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-        return types.ElicitResult(action="decline")
-
-    async with on_stdio(hold, era, elicitation_callback=dialog) as tools:
-        assert (await tools("ask", text="Push it?"))["state"] == "denied"
-
-
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.home("own")
-async def test_without_a_dialog_a_question_is_an_inbox_item(hold: HomeForTests, era: str) -> None:
-    async with on_stdio(hold, era) as tools:
-        told = await tools("ask", text="Which branch?", wait_s=0)
-        (item,) = hold.host.inbox()
-        assert (item.id, item.text, (item.asker or {})["name"]) == (told["ask"], "Which branch?", "tester")
-        hold.host.answer(item.id, "main")
-        seen = await tools("wait", **{"for": f"answer={told['ask']}"})
-        assert (seen["event"], seen["answer"]) == ("answer", "main")
-
-
 # -- resources and the guide
 
 

@@ -82,7 +82,7 @@ def show(session: Session, args: argparse.Namespace, result: dict[str, Any], **m
 def document(result: dict[str, Any], raw: bytes, omitted: int) -> dict[str, Any]:
     """The contract's object."""
     keys = ("exec_id", "state", "exit_code", "start", "end", "duration_ms", "cwd", "prompt")
-    more = ("outputs", "error", "execution_count", "outputs_omitted")  # of a kernel's cell
+    more = ("outputs", "error", "execution_count", "outputs_omitted", "ask")  # of a kernel's cell; of an approval
     return {
         **{k: result[k] for k in keys}, "output": plain_text(raw), "omitted_bytes": omitted,
         **{k: result[k] for k in more if k in result},
@@ -103,6 +103,9 @@ def _stream(host: Host, args: argparse.Namespace, words: list[str]) -> int:
     exec_id = ids.new("exe_")
     started = _started(host, args, words, exec_id)
     left = None if args.timeout is None else max(0.0, args.timeout - (time.monotonic() - began))
+    if started["state"] == "waiting_for_approval":
+        return exit_code(started, quiet=False, name=args.session, timed_out=True)
+    exec_id = started["exec_id"]  # of the same command, where that was asked for before
     try:
         result = follow(host, args.session, started, left, raw=args.raw or sys.stdout.isatty())
     except KeyboardInterrupt:
@@ -118,7 +121,7 @@ def _started(host: Host, args: argparse.Namespace, words: list[str], exec_id: st
         try:
             return host.call(  # type: ignore[no-any-return]
                 "exec", session=args.session, words=words, exec_id=exec_id, start_only=True, why=args.why,
-                timeout=args.timeout,
+                timeout=args.timeout, standing=args.timeout is not None,
             )
         except HoldfastError as e:
             if e.code != "host_gone":
@@ -139,13 +142,14 @@ def _begun(host: Host, session: str, exec_id: str) -> dict[str, Any]:
 
 
 def exit_code(result: dict[str, Any], *, quiet: bool, name: str, timed_out: bool) -> int:
-    """The command's own code; 124 when the time was up; 1 when it waits for a person or its code is unknown."""
+    """The command's own code; 124 when the time was up, also before a person approved it; 1 when it waits for input or
+    its code is unknown."""
     state = result["state"]
     if state in ("exited", "shell_ended") and result["exit_code"] is not None:
         return int(result["exit_code"])
     if not quiet:
         output.note(f"hold: {explain(result, name)}")
-    return 124 if state == "running" and timed_out else 1
+    return 124 if state in ("running", "waiting_for_approval") and timed_out else 1
 
 
 def explain(result: dict[str, Any], name: str) -> str:
@@ -155,6 +159,7 @@ def explain(result: dict[str, Any], name: str) -> str:
         "waiting_for_input": f"it waits for input ({result['prompt']!r}); answer with hold send {name}, then {later}",
         "waiting_for_secret": f"it waits for a secret; answer with hold send {name} --secret --stdin, then {later}",
         "full_screen": f"it shows a full-screen program; hold attach {name}, then {later}",
+        "waiting_for_approval": f"{result.get('ask')} waits for a person's approval; it runs after that, then {later}",
         "shell_ended": "the shell ended and its exit status is unknown",
         "exited": "it ended, and its exit status is unknown",
     }[str(result["state"])]

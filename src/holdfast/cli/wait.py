@@ -1,9 +1,12 @@
 """Wait until something is true of a session: exit 0 then, 124 when the time is up, 1 when the session ended first.
 
+With --for answer=ASK it waits for a person: exit 0 with an answer or a yes, 4 with a no, 124 when none came in time.
+
   hold wait web --for port=3000 --timeout 30
   hold wait build --for exit
   hold wait dev --for 'text=ready in \\d+ ms' --from 0
   hold wait dev --for input            it waits for somebody to type
+  hold wait --for answer=ask_7x2m      an item of the inbox is answered
 
 --json tells the offset to go on from: hold wait … --from OFFSET.
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 from ..client.sync import Host, Session
 from ..model.errors import HoldfastError
 from . import arguments, output
+from .ask import code_of
 from .several import seconds
 from .summary import ending
 
@@ -23,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    arguments.session(parser)
+    arguments.session(parser, nargs="?")
     parser.add_argument("--for", dest="condition", required=True, metavar="CONDITION",
-                        help="exit, done=EXEC_ID, input, quiet[=S], port=N or text=REGEX (RE2)")  # fmt: skip
+                        help="exit, done=EXEC_ID, input, quiet[=S], port=N, text=REGEX or answer=ASK")  # fmt: skip
     parser.add_argument("--from", dest="start", type=int, metavar="OFFSET", help="look for text from here on")
     parser.add_argument("--timeout", type=seconds, metavar="S", help="give up after so long: 30, 5m")
     arguments.json_flag(parser)
@@ -34,7 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.start is not None and args.start < 0:
         raise HoldfastError("usage", f"no output lies at offset {args.start}", "offsets begin at 0")
-    kind = args.condition.partition("=")[0]
+    kind, _, value = args.condition.partition("=")
+    if kind == "answer":
+        return _answered(args, value)
+    if not args.session:
+        raise HoldfastError("usage", f"no session given to wait for {kind[:40]}", "hold wait SESSION --for …")
     answer = Session(Host(), args.session, args.session).wait_for(args.condition, args.start, args.timeout)
     if args.json:
         output.print_json(answer)
@@ -45,6 +53,20 @@ def run(args: argparse.Namespace) -> int:
     if answer["event"] == kind:
         return 0
     return 124 if answer["event"] == "timeout" else 1
+
+
+def _answered(args: argparse.Namespace, ask: str) -> int:
+    if not ask:
+        raise HoldfastError("usage", "answer needs an item's id", "--for answer=ASK; hold inbox lists them")
+    answer = Host().wait_raw(ask, args.timeout)
+    item = answer["detail"]
+    if args.json:
+        output.print_json(answer)
+    elif item["state"] == "answered":
+        print(output.safe(f"{item['id']}: {item['answer'] or 'approved'}"))
+    else:
+        output.note(output.safe(f"hold: {item['id']} is {item['state']}"))
+    return code_of(item, args.timeout or 0.0)
 
 
 def tell(answer: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from typing import Any
 
-    from .types import Ask
+    from .types import Ask, WaitResult
 
     Json = dict[str, Any]
 
@@ -72,6 +72,17 @@ class AsyncInbox(AsyncCalls):
             except HoldfastError as e:
                 if e.code != "host_gone":
                     raise
+
+    async def wait(self, *, answer: str, timeout: float | None = None) -> WaitResult:
+        """Until a person has answered an inbox item, or it is over otherwise: `event` is `answer` then, else `timeout`.
+        `detail` is the item, `offset` the number of its last change in the inbox."""
+        from .types import WaitResult
+
+        return typed(await self.wait_raw(answer, timeout), WaitResult)
+
+    async def wait_raw(self, ask: str, timeout: float | None) -> Json:
+        item = await self.asked_raw(ask, timeout)
+        return {"event": "timeout" if item["state"] == "open" else "answer", "offset": item["changed"], "detail": item}
 
     async def withdraw(self, ask: str) -> Json:
         """Take back an item of one's own that nobody need answer any more; one that is over stays as it is."""

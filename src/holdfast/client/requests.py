@@ -68,6 +68,7 @@ def wait_spec(
     port: int | None,
     text: str | None,
     done: str | None,
+    answer: str | None = None,
 ) -> str:
     chosen = []
     if exit:
@@ -76,9 +77,10 @@ def wait_spec(
         chosen.append("input")
     if quiet is not None and quiet is not False:
         chosen.append("quiet" if quiet is True else f"quiet={quiet:g}")
-    chosen += [f"{k}={v}" for k, v in (("port", port), ("text", text), ("done", done)) if v is not None]
+    valued = (("port", port), ("text", text), ("done", done), ("answer", answer))
+    chosen += [f"{k}={v}" for k, v in valued if v is not None]
     if len(chosen) != 1:
-        raise invalid("wait for exactly one thing", "exit, input, quiet, port, text or done")
+        raise invalid("wait for exactly one thing", "exit, input, quiet, port, text, done or answer")
     return chosen[0]
 
 

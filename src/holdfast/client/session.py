@@ -49,12 +49,24 @@ class AsyncSession:
         eof: bool = False, why: str | None = None,
     ) -> None:  # fmt: skip
         """Type into the session; takes free controls for its duration."""
+        await self.send_raw(text, enter=enter, keys=keys, secret=secret, eof=eof, why=why)
+
+    async def send_raw(
+        self, text: str | bytes = b"", *, enter: bool = False, keys: Sequence[str] = (), secret: bool = False,
+        eof: bool = False, why: str | None = None, approval: float | None = None,
+    ) -> Json:
+        """`send` as the host answers it. With `approval` it waits so many seconds for a yes, where it needs one; then
+        it is `waiting_for_approval`, and typed when the yes comes."""
         data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text)
         data += await self.keys(keys)
         if enter:
             data += b"\r"
         payload = base64.b64encode(data).decode()
-        await self.host.call("send", session=self.id, data=payload, secret=secret, eof=eof, why=why)
+        standing = {} if approval is None else {"standing": True, "timeout": approval}
+        done: Json = await self.host.call(
+            "send", session=self.id, data=payload, secret=secret, eof=eof, why=why, **standing
+        )
+        return done
 
     async def keys(self, names: Sequence[str]) -> bytes:
         """The bytes of keys; arrows depend on the mode that the program has put its terminal in."""
@@ -81,7 +93,8 @@ class AsyncSession:
     async def exec_raw(
         self, words: list[str], timeout: float | None, why: str | None, exec_id: str | None = None
     ) -> Json:
-        """`exec` as the host answers it, without the output; a daemon that dies meanwhile is not noticed."""
+        """`exec` as the host answers it, without the output; a daemon that dies meanwhile is not noticed. With a
+        timeout, what needs approval is `waiting_for_approval` when the time is up, and runs when a person says yes."""
         exec_id = exec_id or ids.new("exe_")
         deadline = None if timeout is None else time.monotonic() + timeout
         lost = False
@@ -92,7 +105,7 @@ class AsyncSession:
                 if lost:  # the command did not die with the daemon: its record says how it stands
                     answer: Json = await self.host.call("exec_result", wait=True, **known)
                 else:
-                    answer = await self.host.call("exec", words=words, why=why, **known)
+                    answer = await self.host.call("exec", words=words, why=why, standing=timeout is not None, **known)
                 return answer
             except HoldfastError as e:
                 if e.code == "host_gone":
@@ -121,6 +134,7 @@ class AsyncSession:
             duration_ms=result["duration_ms"], cwd=result["cwd"], prompt=result["prompt"],
             outputs=result.get("outputs") or [], error=result.get("error"),
             execution_count=result.get("execution_count"), outputs_omitted=result.get("outputs_omitted"),
+            ask=result.get("ask"),
         )  # fmt: skip
 
     async def exec_output(self, result: Json, max_output: int) -> tuple[bytes, int]:
@@ -143,19 +157,23 @@ class AsyncSession:
 
     async def wait(
         self, *, exit: bool = False, input: bool = False, quiet: float | bool | None = None, port: int | None = None,
-        text: str | None = None, done: str | None = None, start: int | None = None, timeout: float | None = None,
+        text: str | None = None, done: str | None = None, answer: str | None = None, start: int | None = None,
+        timeout: float | None = None,
     ) -> WaitResult:  # fmt: skip
-        """Until one thing is true: the exit, a blocked read, silence, a port, a text (RE2), a command's end.
+        """Until one thing is true: the exit, a blocked read, silence, a port, a text (RE2), a command's end, a person's
+        answer to an inbox item (`detail` is the item).
 
         A timeout is an event too (`event == "timeout"`); go on from `offset`.
         """
         from .types import WaitResult
 
-        spec = wait_spec(exit=exit, input=input, quiet=quiet, port=port, text=text, done=done)
+        spec = wait_spec(exit=exit, input=input, quiet=quiet, port=port, text=text, done=done, answer=answer)
         return typed(await self.wait_for(spec, start, timeout), WaitResult)
 
     async def wait_for(self, spec: str, start: int | None, timeout: float | None) -> Json:
         """`wait` in the command line's words; survives a daemon that is replaced meanwhile."""
+        if spec.startswith("answer="):
+            return await self.host.wait_raw(spec.removeprefix("answer="), timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())

@@ -142,6 +142,7 @@ class ExecResult(msgspec.Struct, frozen=True):
     error: dict[str, Any] | None = None  # ename, evalue, traceback
     execution_count: int | None = None
     outputs_omitted: dict[str, int] | None = None  # what of `outputs` was past its bounds
+    ask: str | None = None  # the inbox item, where a person is asked first (`waiting_for_approval`)
 
 
 class WaitResult(msgspec.Struct, frozen=True):

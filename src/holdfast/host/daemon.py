@@ -150,6 +150,7 @@ class Daemon:
         warming = self.zygote.warm_up()
         await self._know()
         await self.desk.begin()
+        await self.operations.standing.begin()
         lanes = Lanes(self.operations.lane_takes, self.operations.lane_answer)
         server = Server(
             listen(self.home.socket), self.operations.handle, self._foreign, reading=self.reading, lanes=lanes
@@ -179,6 +180,7 @@ class Daemon:
         self.doors.close()
         await self.operations.close_work()
         self.policies.close()
+        self.operations.standing.close()
         self.desk.close()
         self.screens.close()
         self.refusals.flush()

@@ -121,8 +121,17 @@ class Desk:
     async def landed(self, item: Json) -> Json | None:
         """Who answered a prompt, where the last host died between typing it and writing it down: the keeper knows."""
         session = self._daemon.registry.sessions.get(item["session"])
-        if session is None:
-            return None
+        entry = await self._entry(session, item["id"]) if session is not None else None
+        return {"operator": entry["operator"], "kind": entry["operator_kind"], "name": entry["name"]} if entry else None
+
+    async def typed(self, session: Session, exec_id: str) -> bool | None:
+        """Whether a command was typed, where the last host died over it; None: the keeper cannot tell."""
+        entry = await self._entry(session, exec_id) if session.link is not None and session.spools else None
+        return None if entry is None else bool(entry)
+
+    async def _entry(self, session: Session, exec_id: str) -> Json | None:
+        """What the journal has under this id, once it has all that the keeper knows; empty where that is nothing, None
+        where the keeper does not say."""
         try:
             if session.link is not None and session.spools:
                 await session.link.act("events", after=0, max=1, now=True)  # what is being typed is an entry now
@@ -132,12 +141,9 @@ class Desk:
             log.warning("what was answered in %s is not known: %s", session.name, e.line())
             return None
         query = "SELECT body FROM entries WHERE session = ? AND instr(body, ?)"
-        mark = b'"exec_id":"%b"' % item["id"].encode()
+        mark = b'"exec_id":"%b"' % exec_id.encode()
         row = await self._daemon.ledger.read(lambda db: db.execute(query, (session.id, mark)).fetchone())
-        if row is None:
-            return None
-        entry = json.loads(row[0])
-        return {"operator": entry["operator"], "kind": entry["operator_kind"], "name": entry["name"]}
+        return dict(json.loads(row[0])) if row is not None else {}
 
     # -- settings and word to people
 

@@ -50,6 +50,10 @@ class DoorCaller(Caller):
         super().__init__(inner.actor, inner.operators, own, inner.bound_by)
         self._own = own
 
+    @property
+    def kept(self) -> Json:
+        return {**super().kept, "door": self._own.id}
+
     def _verbs(self, session: Session | None) -> frozenset[str]:
         if session is None:
             return frozenset()

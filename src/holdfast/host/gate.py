@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ..model import approvals, ids
@@ -18,6 +18,7 @@ from ..model.settings import Settings
 from .inbox import Inbox
 
 Json = dict[str, Any]
+Used = Callable[[], Awaitable[bool]]  # whether what a yes allowed has begun
 
 
 class Gate:
@@ -28,10 +29,31 @@ class Gate:
 
     async def approve(
         self, verb: str, actor: Json, name: str, command: bytes, *, session: Json | None = None,
-        detail: Json | None = None, request: str | None = None, others: Sequence[Json] = (),
+        detail: Json | None = None, request: str | None = None, others: Sequence[Json] = (), used: Used | None = None,
     ) -> Json | None:  # fmt: skip
-        """Returns when it may go on (with the item, where one was needed), raises `not_allowed` when it may not.
-        `others` may be behind the request as well as `actor`: whomever the strictest rule covers is the asker."""
+        """Returns when it may go on (with the item, where one was needed), raises `not_allowed` when it may not. `used`
+        is asked where a yes was marked: a host may have died before what it allows began."""
+        item = await self.ask(
+            verb, actor, name, command, session=session, detail=detail, request=request, others=others
+        )
+        if item is None:
+            return None
+        item = await self.held(item)
+        if item["state"] != "answered":
+            raise refused(item)
+        unspent = await self._inbox.spend(item["id"])  # before its effect: a yes that is used is not used again
+        if not unspent and (used is None or await used()):
+            raise HoldfastError("conflict", f"what {item['id']} allowed was begun already", "make a new request")
+        return item
+
+    async def ask(
+        self, verb: str, actor: Json, name: str, command: bytes, *, session: Json | None = None,
+        detail: Json | None = None, request: str | None = None, others: Sequence[Json] = (),
+        stands: Json | None = None,
+    ) -> Json | None:
+        """The item that asks a person for this; None where no rule wants one. `others` may be behind the request as
+        well as `actor`: whomever the strictest rule covers is the asker. `stands` is the request, where the item
+        outlives the call."""
         found = self._rule(verb, (actor, *others), name, command)
         if found is None:
             return None
@@ -47,16 +69,11 @@ class Gate:
             try:
                 item = await self._inbox.add(
                     "approval", session=session, asker=actor, text=shown, detail=told, timeout_s=rule.timeout_s,
-                    request=request, ask=ask,
+                    request=request, ask=ask, stands=stands,
                 )  # fmt: skip
             except asyncio.CancelledError:  # while it was written: it is there now
                 await self.left(ask)
                 raise
-        item = await self.held(item)
-        if item["state"] != "answered":
-            raise refused(item)
-        if not await self._inbox.spend(item["id"]):  # before its effect: a yes that is used is not used again
-            raise HoldfastError("conflict", f"what {item['id']} allowed was begun already", "make a new request")
         return item
 
     async def held(self, item: Json) -> Json:

@@ -37,6 +37,8 @@ _OUTSIDE = ("hold-host", "hold-web")  # roles that keep no session: what they st
 class Caller:
     """One request's operator: what it is called, where it calls from, and what it may do at this moment."""
 
+    approved: str | None = None  # the item by which a person allowed this very request; only the host sets it
+
     def __init__(
         self, actor: Json, operators: Operators, session: Session | None = None, bound_by: tuple[str, ...] = ()
     ) -> None:
@@ -73,6 +75,12 @@ class Caller:
         if not self.may(verb, session):
             where = f"in {session.name}" if session is not None else "on this host"
             raise refused(f"{self.name} may not {verb} {where}", "hold operator whoami shows what you may do")
+
+    @property
+    def kept(self) -> Json:
+        """What to know this caller by when its request is carried out later."""
+        inside = self.session.id if self.session is not None else None
+        return {"operator": self.operator, "inside": inside, "bound_by": list(self.bound_by)}
 
     def reaches(self, session: Session | None) -> bool:
         """Whether what concerns this session (None: none that is) is within sight from where the caller stands."""
@@ -144,6 +152,13 @@ class Identities:
         except (HoldfastError, RuntimeError):  # refused; or the loop changed the grants while they were looked at
             return None
         return caller.name if allowed else None
+
+    def again(self, kept: Json) -> Caller:
+        """Who made a request that was kept (`Caller.kept`), as of now; refused where that operator is gone."""
+        session = self._registry.sessions.get(kept["inside"]) if kept["inside"] else None
+        if kept["inside"] and session is None:
+            raise refused("the session that asked for this was removed", "ask again")
+        return self._as(str(kept["operator"]), session, tuple(kept["bound_by"]))
 
     def _as(self, operator: str, session: Session | None, bound: tuple[str, ...]) -> Caller:
         who = self._operators.by_id.get(operator)

@@ -108,8 +108,10 @@ class Inbox:
 
     async def add(self, kind: str, *, session: Json | None = None, asker: Json | None = None, text: str = "",
                   options: list[str] | None = None, detail: Json | None = None, timeout_s: float | None = None,
-                  request: str | None = None, prompt: Json | None = None, ask: str | None = None) -> Json:  # fmt: skip
-        """A new item, durable when this returns. `session` is {session, session_name, generation}."""
+                  request: str | None = None, prompt: Json | None = None, ask: str | None = None,
+                  stands: Json | None = None) -> Json:  # fmt: skip
+        """A new item, durable when this returns. `session` is {session, session_name, generation}; `stands` is the
+        request that waits for it (host/standing.py)."""
         if asker is not None and sum(_is_of(e.item, asker) for e in self.entries.values()) >= limits.ASKS_OPEN_MAX:
             raise HoldfastError(
                 "busy", f"{asker['name']} has {limits.ASKS_OPEN_MAX} open inbox items", "wait for an answer first"
@@ -122,7 +124,7 @@ class Inbox:
             "created_at": now, "expires_at": None if timeout_s is None else now + timeout_s,
             **(prompt or {"input_at": None, "offset": None}),
             "answer": None, "answered_by": None, "answered_at": None, "answer_request": None,
-            "answer_why": None,
+            "answer_why": None, **({"stands": stands} if stands else {}),
         }  # fmt: skip
         adding = asyncio.ensure_future(self._add(item))
         try:
@@ -192,6 +194,24 @@ class Inbox:
             return True
 
         return await self._ledger.write(write)
+
+    async def standing(self) -> list[Json]:
+        """The items that keep a request."""
+        query = "SELECT body FROM asks WHERE instr(body, ?) ORDER BY changed"
+        rows = await self._ledger.read(lambda db: db.execute(query, ('"stands"',)).fetchall())
+        return [item for item in (json.loads(row[0]) for row in rows) if "stands" in item]
+
+    async def amend(self, ask: str, facts: Json) -> None:
+        """Keep more about the request that an ended item was made for."""
+
+        def write(db: sqlite3.Connection) -> None:
+            row = db.execute("SELECT body FROM asks WHERE id = ?", (ask,)).fetchone()
+            if row is not None:  # else so many came after it that it is no longer kept
+                item = json.loads(row[0])
+                item["stands"] = {**item["stands"], **facts}
+                db.execute("UPDATE asks SET body = ? WHERE id = ?", (json.dumps(item), ask))
+
+        await self._ledger.write(write)
 
     async def vanish(self, matches: Callable[[Json], bool]) -> None:
         """Whatever matches is no longer wanted."""
@@ -272,7 +292,7 @@ def _read_open(db: sqlite3.Connection) -> tuple[list[str], int]:
 
 def view(item: Json, name: str | None) -> Json:
     """An item as clients see it; the session's name is the present one."""
-    shown = {k: v for k, v in item.items() if k not in ("request", "answer_request", "input_at", "spent")}
+    shown = {k: v for k, v in item.items() if k not in ("request", "answer_request", "input_at", "spent", "stands")}
     shown["session_name"] = name or item["session_name"]
     shown.setdefault("answer_why", None)  # an item of an older host has none
     for key in ("created_at", "expires_at", "answered_at"):

@@ -15,7 +15,6 @@ from .exec.run import Execs
 from .identity import Caller, scope_of, unresolved
 from .ops.acting import Acting
 from .ops.channels import Channels
-from .ops.commands import Commands
 from .ops.facts import Facts
 from .ops.inbox import Asking
 from .ops.journal import JournalOps
@@ -23,11 +22,13 @@ from .ops.lifetime import Lifetime
 from .ops.looking import Looking
 from .ops.news import Telling
 from .ops.operators import OperatorOps
+from .ops.standing import StandingOps
 from .ops.web import WebOps
 from .ops.work import WorkOps
 from .pending import Pending, Still
 from .server import Peer, Reply
 from .session import Session
+from .standing import Standing
 from .waits import Waits
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ Json = dict[str, Any]
 
 
 class Operations(
-    Looking, Telling, Facts, Channels, Lifetime, Asking, Acting, Commands, OperatorOps, JournalOps, WorkOps, WebOps
+    Looking, Telling, Facts, Channels, Lifetime, Asking, Acting, StandingOps, OperatorOps, JournalOps, WorkOps, WebOps
 ):
     """Dispatch by name; who asks is identified and what they may is checked here, for every request."""
 
@@ -50,7 +51,8 @@ class Operations(
         self.pending = Pending()
         self.policies.observe = self._observe_fully
         self.execs = Execs(self._observe)
-        self.waits = Waits(self._observe_fully, self.execs.done)
+        self.waits = Waits(self._observe_fully, self._done)
+        self.standing = Standing(self.desk.inbox, self._carry_out)
 
     def heard(self, session: Session, event: Json) -> None:
         self.execs.heard(session, event)
@@ -86,7 +88,7 @@ class Operations(
             session = self._admit(request, caller, verb, on)
             scope = self._scope(request, caller, on, session)
             still = self._still(caller, verb, on, session, scope)
-            answer = await self.pending.run(caller, verb, still, scope, method(request, caller))
+            answer = await self.pending.run(caller, verb, still, scope, self._or_stand(method, request, caller))
         except HoldfastError as e:
             if e.code == "not_allowed":
                 where = session.id if session is not None else None

@@ -1,13 +1,16 @@
-"""The tool `ask`: through the client's own dialog where it has one, and as an inbox item where it has none.
+"""The tool `ask`: through the client's own dialog, and as an inbox item where no person answered there.
 
-    handshake era ── elicitation/create, while the call waits ─┐ unanswered in time, or not possible
-    stateless era ── the call is answered `input_required`,    ├──────────────> an item of the inbox
+    handshake era ── elicitation/create, while the call waits ─┐ unanswered in time, cancelled, declined at once,
+    stateless era ── the call is answered `input_required`,    ├ or not possible ──────────> an item of the inbox
                      and comes again with the person's words ──┘
+
+A client with no person at its screen (`claude -p`, `codex exec`) cancels or declines by itself: that is no answer.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import mcp_types as types
@@ -21,6 +24,7 @@ Json = dict[str, Any]
 
 _KEY = "answer"
 _DIALOG_S = 50.0  # a person reads and types; clients that show a dialog give up after 60 s or later
+_READ_S = 1.0  # a "no" that comes sooner is the program's: no person has read a question and decided by then
 
 
 async def ask(call: Call, args: Json) -> Json | types.InputRequiredResult:
@@ -29,14 +33,24 @@ async def ask(call: Call, args: Json) -> Json | types.InputRequiredResult:
         if call.ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             given = (call.responses or {}).get(_KEY)
             if given is None:
-                return types.InputRequiredResult(input_requests={_KEY: types.ElicitRequest(params=_form(args))})
-            if isinstance(given, types.ElicitResult):
-                return _told(given)
-        elif call.ctx.session.can_send_request:
-            answer = await _dialog(call, args)
-            if answer is not None:
-                return _told(answer)
+                shown: types.InputRequests = {_KEY: types.ElicitRequest(params=_form(args))}
+                return types.InputRequiredResult(input_requests=shown, request_state=repr(time.time()))
+            after = _shown_for(call.state, time.time())
+        else:
+            given = await _dialog(call, args) if call.ctx.session.can_send_request else None
+            after = time.monotonic() - began
+        told = _told(given, after, args.get("options") or ()) if isinstance(given, types.ElicitResult) else None
+        if told is not None:
+            return told
     return await _inbox(call, args, call.limit - (time.monotonic() - began))
+
+
+def _shown_for(state: str | None, now: float) -> float:
+    """Seconds since the dialog was sent, by the client's echo of that moment; without a readable one, none."""
+    try:
+        return now - float(state or now)
+    except ValueError:
+        return 0.0
 
 
 def _has_dialog(call: Call) -> bool:
@@ -70,10 +84,15 @@ def _related(call: Call) -> Any:
     return ServerMessageMetadata(related_request_id=call.ctx.request_id)
 
 
-def _told(answer: types.ElicitResult) -> Json:
-    if answer.action == "accept":
-        return {"state": "answered", "answer": (answer.content or {}).get(_KEY), "via": "client"}
-    return {"state": "denied", "answer": None, "via": "client"}
+def _told(given: types.ElicitResult, after_s: float, options: Sequence[str]) -> Json | None:
+    """What a person said in the dialog, or None where no person can be shown to have said anything."""
+    if given.action == "accept":
+        answer = (given.content or {}).get(_KEY)
+        fits = isinstance(answer, str) and bool(answer) and (not options or answer in options)
+        return {"state": "answered", "answer": answer, "via": "client"} if fits else None
+    if given.action == "decline" and after_s >= _READ_S:
+        return {"state": "denied", "answer": None, "via": "client"}
+    return None
 
 
 async def _inbox(call: Call, args: Json, left: float) -> Json:

@@ -21,8 +21,11 @@ _PROGRESS_S = 1.0  # between two words of progress: enough for a client that cou
 class Call:
     """What a tool gets besides its arguments. `ctx` is the SDK's request context."""
 
-    def __init__(self, agent: Agent, ctx: Any, limit: float, responses: Json | None = None) -> None:
-        self.agent, self.ctx, self.limit, self.responses = agent, ctx, limit, responses
+    def __init__(
+        self, agent: Agent, ctx: Any, limit: float, responses: Json | None = None, state: str | None = None
+    ) -> None:
+        self.agent, self.ctx, self.limit = agent, ctx, limit
+        self.responses, self.state = responses, state  # of the stateless era: a dialog's answers, and our echo
         self.host, self.work = agent.host, agent.host.work
 
     def patience(self, wait_s: float | None) -> float:

@@ -67,7 +67,8 @@ class Surface:
                 raise HoldfastError("invalid", *wrong)
             agent = await self._who(ctx)
             limit = patience.limit(self._wait_max, client_name(ctx))
-            answer = await _HANDLERS[name](Call(agent, ctx, limit, params.input_responses), args)
+            call = Call(agent, ctx, limit, params.input_responses, params.request_state)
+            answer = await _HANDLERS[name](call, args)
         except HoldfastError as e:
             return _failed(e)
         except (MCPError, OSError) as e:

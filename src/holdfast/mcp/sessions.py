@@ -14,6 +14,7 @@ from ..model.errors import HoldfastError, invalid
 from ..model.times import rfc3339
 from . import cells, texts, views
 from .call import Call
+from .views import WAITING
 
 Json = dict[str, Any]
 
@@ -48,7 +49,9 @@ async def run(call: Call, args: Json) -> Json:
         env=None, pipes=False, size=None, restart="never", idle_ttl=None, acts_as=None,
         why=args.get("why"), pids_max=None, memory_max=None, kernel=args.get("kernel"),
     )  # fmt: skip
-    made = await call.host.call("run", **request)
+    made = await call.host.call("run", standing=True, timeout=call.patience(None), **request)
+    if "ask" in made:  # a person is asked, or has said yes this moment
+        return views.waiting(made)
     return views.session(made, call.agent.id) | {"pid": made["pid"], "cwd": made["cwd"]}
 
 
@@ -123,6 +126,9 @@ async def _cell_kept(call: Call, session: str, exec_id: str) -> Json:
 
 async def _result(session: AsyncSession, result: Json, max_tokens: int | None) -> Json:
     """A command's state, exact code and output: its head and tail where it is long."""
+    if result["state"] == WAITING:
+        step = {"step": result["step"]} if "step" in result else {}
+        return {"session": session.name, "exec_id": result["exec_id"], **views.waiting(result), **step}
     told: Json = {"session": session.name, "exec_id": result["exec_id"], "state": result["state"],
                   "exit_code": result["exit_code"]}  # fmt: skip
     start, end, room = result["start"], result["end"], texts.budget(max_tokens)
@@ -256,7 +262,11 @@ async def send(call: Call, args: Json) -> Json:
             "a person answers it in the inbox; wait for=quiet, or send keys C-c to give up",
         )  # fmt: skip
     session = AsyncSession(call.host, seen["id"], seen["name"])
-    await session.send(text, enter=bool(args.get("enter")), keys=keys, why=args.get("why"))
+    done = await session.send_raw(
+        text, enter=bool(args.get("enter")), keys=keys, why=args.get("why"), approval=call.patience(None)
+    )
+    if "ask" in done:
+        return {"session": seen["name"], **views.waiting(done)}
     return {"session": seen["name"], "sent": True, "from": seen["output"]["end"]}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
+WAITING = "waiting_for_approval"
 ENDED_SHOWN = 5  # ended sessions in an overview, the newest; the rest are counted
 _PROCESSES_SHOWN = 20  # of one session
 _COMMAND_SHOWN = 200  # characters of a command line
@@ -82,6 +83,13 @@ def entry(e: Json) -> Json:
         if e.get(key):
             told[key] = str(e[key])[:_COMMAND_SHOWN]
     return told
+
+
+def waiting(told: Json) -> Json:
+    """What a person has not approved yet, or has and is about to be done: it is told to whoever asks again."""
+    first = f"wait for=answer={told['ask']}, then " if told["state"] == WAITING else ""
+    again = f"{first}call this again for the result"
+    return {"state": told["state"], "ask": told["ask"], "expires_at": told["expires_at"], "next": again}
 
 
 def item(a: Json) -> Json:

@@ -29,9 +29,14 @@ def call_off(results: Results, exec_id: str, generation: int, now: float, sure: 
     results.add({
         "exec_id": exec_id, "token": "", "state": "shell_ended", "exit_code": None, "from": 0, "start": 0, "end": 0,
         "cwd": None, "prompt": None, "duration_ms": 0, "started_at": now, "ended_at": now, "generation": generation,
-        "void": True, "source": "",
+        "void": True, "called_off": True, "source": "",
     })  # fmt: skip
     return {"known": "never", "exec_id": exec_id, "exit_code": None}
+
+
+def may_begin(record: Json) -> bool:
+    """Whether a command that has a record may still begin: nothing of it was typed, and nobody was told "never"."""
+    return bool(record.get("void")) and not record.get("called_off")
 
 
 def refuse_called_off(results: Results, exec_id: str) -> None:

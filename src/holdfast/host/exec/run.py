@@ -47,9 +47,11 @@ class Execs(Watching):
 
     async def start(
         self, session: Session, source: bytes, actor: Json, typed: Callable[[Command], None],
-        exec_id: str | None = None, why: str | None = None, *, step: bool = False, timeout: float | None = None,
+        exec_id: str | None = None, why: str | None = None, *, step: bool = False, again: bool = False,
+        timeout: float | None = None,
     ) -> Command:  # fmt: skip
-        """`typed` is told of a command once the shell has it, also when whoever asked has left by then."""
+        """`typed` is told of a command once the shell has it, also when whoever asked has left by then. With `again` an
+        earlier try that typed nothing does not count: of such a command nobody was told that it never runs."""
         if not session.live or session.link is None:
             raise HoldfastError("conflict", f"{session.name} is not running", f"hold restart {session.name}")
         if not session.terminal:
@@ -61,9 +63,10 @@ class Execs(Watching):
         if b"\0" in source:
             raise invalid("a command cannot contain a NUL byte", "put it into a file")
         exec_id = exec_id or ids.new("exe_")
-        if step:
+        if step and not again:
             outcomes.refuse_called_off(self._of(session), exec_id)
-        if exec_id in self._running or self._of(session).get(exec_id) is not None:
+        before = self.record(session, exec_id)
+        if exec_id in self._running or (before and not (again and outcomes.may_begin(before))):
             raise HoldfastError("conflict", f"{exec_id} was run already", "hold wait --for done=ID waits for it")
         if session.kind == "kernel":
             return await self._in_turn(session, source, actor, typed, exec_id, why, timeout)
@@ -258,6 +261,17 @@ class Execs(Watching):
             sure = session.live and session.link is not None and str(rfc3339(session.manifest["started_at"])) <= since
             return outcomes.call_off(self._of(session), exec_id, session.manifest["generation"], time.time(), sure)
         return {"known": outcomes.known(command.record), **self.result(command)}
+
+    def record(self, session: Session, exec_id: str) -> Json | None:
+        """What is on disk about a command, if anything."""
+        return self._of(session).get(exec_id)
+
+    async def void(self, session: Session, record: Json) -> None:
+        """The host that began it died before it typed it."""
+        command = self._running.get(record["exec_id"]) or Command(session, record, self._of(session))
+        command.never_ran()
+        if command.task is not None:
+            await asyncio.wait({command.task})  # it is watched already, because somebody asked how it stands
 
     def find(self, session: Session, exec_id: str) -> Command:
         command = self._running.get(exec_id)

@@ -10,11 +10,15 @@ from ...model import approvals
 from ...model.errors import HoldfastError
 from .. import recipe
 from ..session import Session
+from ..standing import STANDING, Asked, kept
 from ..watch import about
 from .base import Base, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ..gate import Used
     from ..identity import Caller
 
 Json = dict[str, Any]
@@ -24,12 +28,27 @@ class Approving(Base):
     """Each returns when it may go on, and raises `not_allowed` when a human said no or nobody said anything."""
 
     async def _approve_exec(self, session: Session, source: bytes, request: Json, caller: Caller) -> None:
-        exec_id = request.get("exec_id")
+        exec_id = str(request.get("exec_id") or "")
         await self._approve(
             "exec", caller, session.name, source, session=about(session), request=request,
             key=f"exec:{session.id}:{exec_id}" if exec_id else None,
+            used=lambda: self._was_typed(session, exec_id, old=True),
         )  # fmt: skip
         self._still_live(session)
+
+    async def _was_typed(self, session: Session, exec_id: str, *, old: bool = False) -> bool:
+        """Whether a command that a host may have died over was typed: by its record, and where that leaves it open by
+        what the keeper knows. An `old` one may be without a record because that was dropped."""
+        record = self.execs.record(session, exec_id)
+        if record is None and not old:
+            return False
+        if record is not None and (record.get("void") or record["start"] is not None):
+            return not record.get("void")
+        if await self.desk.typed(session, exec_id) is not False:
+            return True
+        if record is not None:
+            await self.execs.void(session, record)
+        return False
 
     async def _approve_send(self, session: Session, data: bytes, request: Json, caller: Caller) -> None:
         typed = data + (b"\x04" if request.get("eof") else b"")
@@ -69,13 +88,28 @@ class Approving(Base):
 
     async def _approve(
         self, verb: str, caller: Caller, name: str, command: bytes, *, request: Json, session: Json | None = None,
-        detail: Json | None = None, key: str | None = None,
+        detail: Json | None = None, key: str | None = None, used: Used | None = None,
     ) -> None:  # fmt: skip
+        if caller.approved is not None:
+            return
         told = {**(detail or {}), **({"why": why} if (why := why_of(request)) else {})}
         actor, *others = self._ruled(caller)
-        await self.desk.gate.approve(
-            verb, actor, name, command, session=session, detail=told, request=key, others=others
-        )
+        shown: Json = {"session": session, "detail": told, "request": key, "others": others}
+        if request.get("standing") and request["op"] in STANDING and actor["kind"] != "human":
+            await self._stand(request, caller, session, lambda stands: self.desk.gate.ask(
+                verb, actor, name, command, **shown, stands=stands
+            ))  # fmt: skip
+        else:
+            await self.desk.gate.approve(verb, actor, name, command, **shown, used=used)
+
+    async def _stand(
+        self, request: Json, caller: Caller, session: Json | None, ask: Callable[[Json], Awaitable[Json | None]]
+    ) -> None:
+        """Leave the request with the item that asks for it, where a rule wants one: the call ends, and it stays."""
+        stands = kept(request, caller.kept, session)
+        item = await self.standing.ask(stands, lambda: ask(stands))
+        if item is not None:
+            raise Asked(item)
 
     def _check_typing(self, session: Session, caller: Caller) -> None:
         actor, *others = self._ruled(caller)

@@ -17,6 +17,7 @@ from ..policy import Policies
 from ..registry import Registry
 from ..screens import Screens
 from ..session import Session
+from ..standing import Standing
 from ..waits import Waits
 
 TYPE_CHECKING = False
@@ -48,6 +49,7 @@ class Base:
     tokens: Tokens
     logins: Logins
     pending: Pending
+    standing: Standing
 
     async def _observe(self, session: Session, quick: bool) -> tuple[Json, Activity]:
         return await views.observe(session, self.screens, quick=quick)

@@ -8,11 +8,12 @@ import time
 from typing import Any
 
 from ...model import limits
-from ...model.errors import invalid
+from ...model.errors import HoldfastError, invalid
 from ..exec import cells
 from ..exec.command import Command
 from ..exec.quoting import quote
 from ..session import Session
+from ..standing import pending
 from .approving import Approving
 from .base import number, why_of
 
@@ -24,7 +25,7 @@ Json = dict[str, Any]
 
 
 class Commands(Approving):
-    """exec and exec_result."""
+    """exec, exec_result and exec_outcome."""
 
     async def op_exec(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
@@ -45,7 +46,7 @@ class Commands(Approving):
         with session.touching(*caller.everyone):
             command = await self.execs.start(
                 session, source, caller.actor, typed, request.get("exec_id"), why_of(request),
-                step=bool(request.get("step")), timeout=timeout,
+                step=bool(request.get("step")), again=caller.approved is not None, timeout=timeout,
             )  # fmt: skip
         if request.get("start_only"):
             while command.record["start"] is None and command.running:
@@ -60,15 +61,51 @@ class Commands(Approving):
 
     async def op_exec_result(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
-        command = self.execs.find(session, str(request.get("exec_id") or ""))
+        exec_id, timeout = str(request.get("exec_id") or ""), number(request.get("timeout"), "a timeout")
+        began, ask = time.monotonic(), self.standing.of_exec(session.id, exec_id)
+        if ask is not None:
+            item = await self._decided(ask, timeout if request.get("wait") else 0.0, caller)
+            if not item["stands"].get("done"):
+                return self._not_begun(session, item)
+            exec_id = item["stands"]["exec_id"]
+        command = self.execs.find(session, exec_id)
         if request.get("wait"):
-            await self.execs.wait(command, number(request.get("timeout"), "a timeout"))
+            left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
+            await self.execs.wait(command, left)
+        if ask is not None and not command.running and caller.operator == command.record["operator"]:
+            await self.standing.told(ask)
         return self._with_output(session, self.execs.result(command), command)
+
+    @staticmethod
+    def _not_begun(session: Session, item: Json) -> Json:
+        """A command's result while a person is asked about it (or, approved, it waits for the shell)."""
+        end = session.link.end if session.link is not None else session.reader.bounds()[1]
+        empty = dict.fromkeys(("exit_code", "start", "cwd", "prompt"))
+        return {"exec_id": item["stands"]["exec_id"], **empty, "end": end, "duration_ms": 0, **pending(item)}
+
+    async def _decided(self, ask: str, timeout: float | None, caller: Caller) -> Json:
+        """`Standing.decided`, for an asker that is told of a no with this very answer."""
+        try:
+            return await self.standing.decided(ask, timeout)
+        except HoldfastError:
+            if ((await self.desk.inbox.find(ask))["asker"] or {}).get("operator") in caller.everyone:
+                await self.standing.told(ask)
+            raise
+
+    async def _done(self, session: Session, exec_id: str) -> tuple[str, int, Json]:
+        """For `wait --for done`: a command that a person is asked about has not ended."""
+        ask = self.standing.of_exec(session.id, exec_id)
+        if ask is not None:
+            exec_id = (await self.standing.decided(ask, None))["stands"]["exec_id"]
+        return await self.execs.done(session, exec_id)
 
     async def op_exec_outcome(self, request: Json, caller: Caller) -> Json:
         """For a step that was begun and not ended: `ended`, `running`, `never` (and from now on refused), `unknown`."""
         session = await self._find(request, caller)
-        return self.execs.outcome(session, str(request.get("exec_id") or ""), str(request.get("since") or ""))
+        exec_id = str(request.get("exec_id") or "")
+        if self.standing.waits(self.standing.of_exec(session.id, exec_id)):
+            return {"known": "running", "exec_id": exec_id}
+        return self.execs.outcome(session, exec_id, str(request.get("since") or ""))
 
     @staticmethod
     def _with_output(session: Session, result: Json, command: Command) -> Json:
