@@ -83,7 +83,7 @@ async def main(folder):
         print(e.code, flush=True)
     assert await store.read(names) == kept and len(kept) > 10
     await store.close()
-    subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
     try:
         await open_store(f"sqlite:///{folder}/work.db")
     except HoldfastError as e:
