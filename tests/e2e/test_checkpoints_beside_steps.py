@@ -38,7 +38,8 @@ def test_a_save_that_loses_against_the_log_is_made_again_under_the_lock(
             saves = _interrupted(run, patched)
             large = ["x" * 1000] * 3000
             for n in range(3):
-                saved = run.checkpoint(plan=[n], **({"large": large} if n == 1 else {}))
+                fields: dict[str, Any] = {"plan": [n]} | ({"large": large} if n == 1 else {})
+                saved = run.checkpoint(**fields)
                 state = run.restore()
                 assert (state["goal"], state["plan"], len(state["messages"])) == ("g", [n], n + 1)
                 assert host.work.call("checkpoint_show", run=run.id, seq=saved["seq"])["state"] == state
@@ -86,7 +87,8 @@ async def test_checkpoints_that_are_saved_at_once_are_all_kept_and_repeat_no_mes
         await run.checkpoint(goal="g")
         for n in range(3):
             await run.message({"content": f"before {n}"})
-        saves = [run.checkpoint(**{f"mine_{n}": n}) for n in range(6)]
+        fields: list[dict[str, Any]] = [{f"mine_{n}": n} for n in range(6)]
+        saves = [run.checkpoint(**one) for one in fields]
         said = [run.message({"content": f"beside {n}"}) for n in range(3)]
         await asyncio.gather(*saves, *said)
         await run.checkpoint(goal="h")

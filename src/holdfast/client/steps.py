@@ -171,7 +171,7 @@ class AsyncSteps:
         return False
 
     async def _entered(self, call: _Call) -> UnderWay:
-        """The step is this call's to do: whoever else does it in this process is waited for."""
+        """Claim the step; a call that does it already in this process is waited for."""
         while True:
             step, mine = claim(self.id, call.about)
             if mine:
@@ -210,7 +210,7 @@ class AsyncSteps:
         context = StepContext(self.id, call.key, begun["epoch"], begun["idem_key"])
         try:
             value = await invoke(call.fn, call.args, call.kwargs, context, unit)
-            unit.firm = True  # it has ended: from here on its outcome is written, whoever leaves
+            unit.firm = True  # it has ended: from here on its outcome is written, also without a caller
             text = values.encode(value, f"the result of step {call.key!r}")
         except BaseException as e:
             unit.firm = True
@@ -279,8 +279,7 @@ class AsyncSteps:
         return {"decision": "reuse" if happened else "execute", "result": result}
 
     async def _failed(self, call: _Call, begun: Json, error: BaseException, unit: Unit) -> Json | None:
-        """The function raised: undone if it can be, else looked at. None: the error goes on, and it is not known to
-        have happened."""
+        """The function raised: undo it if that can be, else look. None: the error goes on; else the step is done."""
         if call.about["effect"] == "none":
             return None  # nothing was written, nothing is to be taken back
         known = False
@@ -299,7 +298,7 @@ class AsyncSteps:
         if state != "in_doubt":
             return None
         if not isinstance(error, Exception):
-            self._unasked[call.key] = call, begun  # whoever was cancelled does not look now
+            self._unasked[call.key] = call, begun  # a caller that is cancelled does not look now
             return None
         try:
             found = None if call.verify is None else await self._settled(call, {"key": call.key}, begun, unit)

@@ -1,12 +1,13 @@
 """The steps that this process is doing now. None of them is begun, verified or settled beside itself.
 
-A body on a thread cannot be called back: whoever waited for it may leave, it goes on. So a step is known here from
-before its intent until its outcome is on disk, by its run and key: across `Run` objects, threads and event loops. A
-second call waits for the first.
+A body on a thread cannot be stopped: when its caller stops waiting, the body goes on. So a step is kept here from
+before its intent until its outcome is on disk, by run and key, for all `Run` objects, threads and event loops of the
+process. A second call waits for the first.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import Future
 from contextvars import ContextVar
@@ -25,7 +26,7 @@ _inside: ContextVar[tuple[UnderWay, ...]] = ContextVar("holdfast_inside", defaul
 
 
 class CalledOff(BaseException):
-    """The caller left, and nothing that has begun is left to finish."""
+    """The caller stopped waiting, and everything that was begun is finished."""
 
 
 class UnderWay:
@@ -35,7 +36,7 @@ class UnderWay:
 
     def __init__(self, run: str, about: Json) -> None:
         self.run, self.about = run, about
-        self.raised: Exception | None = None  # by its body; its callers get it, all of them
+        self.raised: Exception | None = None  # by its body; every caller that joined gets it
         self.waiting = 0  # calls that joined it
         self._ended: Future[None] | None = None
 
@@ -64,8 +65,8 @@ class UnderWay:
 class Unit:
     """One call of `step` or `each`.
 
-    `firm` while what it does cannot be called back: a function on a thread, the writing of an outcome. `left` when its
-    caller is gone: what is firm is finished then, and nothing else is begun.
+    `firm` while it does what must not be cut short: a function on a thread, the writing of an outcome. `left` when its
+    caller stopped waiting: what is firm is finished then, and nothing else is begun.
     """
 
     __slots__ = ("at", "firm", "left")
@@ -76,7 +77,7 @@ class Unit:
 
     @property
     def wanted(self) -> bool:
-        """Whether somebody waits for the step at hand."""
+        """Whether a caller waits for the current step."""
         return not self.left or (self.at is not None and self.at.waiting > 0)
 
     def go_on(self) -> None:
@@ -106,3 +107,13 @@ def others(run: str) -> list[UnderWay]:
     mine = _inside.get()
     with _lock:
         return [step for step in _steps.values() if step.run == run and step not in mine]
+
+
+def _forget() -> None:
+    """A forked child does none of what its parent does."""
+    global _lock
+    _lock = threading.Lock()
+    _steps.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -46,7 +46,7 @@ async def invoke(
 
 
 async def attended(work: Callable[[Unit], Coroutine[Any, Any, T]]) -> T:
-    """A unit of work in a task of its own: a caller that is cancelled calls it off, or leaves what is firm behind."""
+    """Run a unit in a task of its own. A caller that is cancelled cancels it, or leaves it to finish what is firm."""
     unit = Unit()
     task = asyncio.get_running_loop().create_task(work(unit))
     try:
@@ -68,7 +68,7 @@ _behind: set[asyncio.Task[Any]] = set()  # an event loop itself does not keep it
 
 
 def _heard(task: asyncio.Task[Any]) -> None:
-    """What became of it is in the store; asyncio need not tell that nobody asked."""
+    """Its outcome is in the store; asyncio need not report that no caller asked for it."""
     if not task.cancelled():
         task.exception()
 

@@ -36,7 +36,7 @@ def invoke(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def attended(work: Callable[[Unit], T]) -> T:
-    """A unit of work, on the caller's own thread: it cannot leave before the end."""
+    """Run a unit on the caller's own thread, which cannot leave before the end."""
     return work(Unit())
 
 

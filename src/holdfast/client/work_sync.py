@@ -303,14 +303,14 @@ class Run(RunState, Steps):
                 pass  # it runs out by itself
 
     def _quieted(self) -> None:
-        """Nothing of this run is under way in this process, or it is in doubt for that reason."""
+        """Wait for steps of this run that this process still does; what takes too long is in doubt, and says so."""
         for step in still(others(self.id), min(self._lease, BODY_WAIT_S)):
             where = f"process {os.getpid()} on {os.uname().nodename[:64]}"
             text = f"the run was closed while its body still ran, in {where}"
             try:
                 self._call("step_fail", key=step.about["key"], error=text, running=True)
             except HoldfastError:
-                pass  # it has ended in this moment, or was not begun, or somebody else is the writer now
+                pass  # it has just ended, was never begun, or another worker is the writer now
 
     def check(self) -> None:
         """Raise `Fenced` if the lease is gone, `Leaving` if the worker is to stop."""

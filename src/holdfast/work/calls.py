@@ -78,7 +78,8 @@ class CheckpointCalls:
         request: str | None = None,
     ) -> Json:  # fmt: skip
         """A milestone: the run's state with these fields set; `replace`: only these. `locked` makes it while the log
-        cannot go on, for whoever lost a race against it. Large fields are sent as `checkpoint_put` does: `sent`."""
+        cannot go on, for a client that lost a race against it. Large fields come first, in pieces, as for
+        `checkpoint_put`; `sent` is their hash."""
         saved = await self.checkpoints.save(
             await self._run(run), state, replace=replace, epoch=epoch, label=_label(label), by=by or self.by,
             request=request or ids.new("req_"), sent=None if sent is None else check_hash(sent), locked=locked,

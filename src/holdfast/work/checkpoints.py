@@ -56,9 +56,9 @@ class Checkpoints:
     ) -> Row:
         """A milestone: the live state with these fields set (`replace`: with nothing else).
 
-        The state is made beside the log, from memory. Where the log goes on meanwhile, or has for somebody who asks
-        for `locked`, it is made again from the store while the run is locked. `sent`: the hash of fields that came in
-        pieces.
+        The state is made from memory, without a lock. If the log goes on meanwhile, it is made again from the store
+        while the run is locked; `locked` does that at once, for a client whose own save lost that race. `sent`: the
+        hash of fields that came in pieces.
         """
         if fields is not None and not isinstance(fields, dict):
             raise invalid("a state is an object of names and values", f"got {type(fields).__name__}")
@@ -93,7 +93,7 @@ class Checkpoints:
         return saved
 
     def _chained(self, saved: Row) -> None:
-        """A record more in the run's chain, that no line knows of: made whole when that is due."""
+        """Count a record that was not made by a line, and make the run's chain whole when that is due."""
         counts = self._chains.get(saved.run)
         if saved.base is None:
             counts = [saved.stored, 0, 0]
@@ -305,7 +305,7 @@ class _Wanted(NamedTuple):
 
 
 def _rebuilt(wanted: _Wanted, epoch: int | None) -> Transaction[Row]:
-    """Save the live state with some fields set, whatever the log says by now: it cannot go on under the lock."""
+    """Save the live state with some fields set. The log cannot go on while the run is locked."""
     run = wanted.run
     yield from queries.held(run)
     known = yield from rows.saved(run, wanted.request)

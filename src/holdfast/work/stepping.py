@@ -193,7 +193,7 @@ def fail(
     running: bool = False,
 ) -> Transaction[Json]:
     """The body ended without an outcome. `known`: nothing happened, and whoever says so knows it. `running`: it has
-    not ended, and whoever could tell its outcome gives the run up."""
+    not ended, and the process that runs it gives the run up."""
     held, hand = (yield from queries.held(run)), epoch is None
     step = yield from queries.step(run, key)
     if step is not None and step.end_request == request:
