@@ -6,8 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -135,6 +134,38 @@ async def test_a_coroutine_that_is_cancelled_has_ended_and_is_looked_at_by_the_n
         assert await run.step("pay", pay, effect="verifiable", verify=lambda: "in the list") == "in the list"
 
 
+async def test_a_caller_that_is_cancelled_while_an_outcome_is_written_does_not_lose_it(
+    host: Host, hold: HomeForTests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def pay() -> int:
+        return 1
+
+    async with AsyncHost(str(hold.path)) as mine, await mine.work.run() as run:
+        writing, go, step = asyncio.Event(), asyncio.Event(), run._step
+
+        async def slowly(name: str, args: dict[str, Any]) -> Any:
+            if name in ("step_end", "step_next"):
+                writing.set()
+                await go.wait()
+            return await step(name, args)
+
+        monkeypatch.setattr(run, "_step", slowly)
+        for caller in (run.step("one", pay), run.each("n", lambda item: item, [1, 2])):
+            asked = asyncio.create_task(caller)
+            await asyncio.wait_for(writing.wait(), _DEADLINE_S)
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+            go.set()
+            assert await run.step("one", pay) == 1
+            writing.clear()
+            go.clear()
+        go.set()
+        assert await run.each("n", lambda item: item, [1, 2], effect="unsafe") == [1, 2]
+        steps = {s["key"]: s["tries"] for s in await mine.work.call("step_ls", run=run.id)}
+    assert steps["one"] == steps["n:1"] == 1
+
+
 async def test_what_a_body_raises_reaches_every_caller_that_joined_it(host: Host, hold: HomeForTests) -> None:
     begun, go, calls = threading.Event(), threading.Event(), list[int]()
 
@@ -193,32 +224,30 @@ def test_an_event_loop_that_ends_does_not_lose_the_outcome_of_a_body_on_a_thread
     assert (step["state"], step["result"]) == ("done", 7)
 
 
-def _threads(*calls: Callable[[], Any]) -> Any:
-    pool = ThreadPoolExecutor(len(calls))
-    return pool, [pool.submit(call) for call in calls]
-
-
 def test_a_second_thread_joins_the_first_and_verifies_nothing(host: Host) -> None:
     bank = Bank()
-    with host.work.run() as run:
-        pool, asked = _threads(*[lambda: run.step("pay", bank.pay, effect="verifiable", verify=bank.paid)] * 4)
-        with pool:
-            assert bank.begun.wait(_DEADLINE_S)
-            assert run.status()["steps"]["open"] == 1
-            bank.go.set()
-            assert [one.result(_DEADLINE_S) for one in asked] == [1, 1, 1, 1]
+    with host.work.run() as run, ThreadPoolExecutor(4) as pool:
+        asked = [
+            pool.submit(run.step, "pay", bank.pay, effect="verifiable", verify=bank.paid) for _ in range(4)
+        ]
+        assert bank.begun.wait(_DEADLINE_S)
+        assert run.status()["steps"]["open"] == 1
+        bank.go.set()
+        assert [one.result(_DEADLINE_S) for one in asked] == [1, 1, 1, 1]
     assert (bank.calls, bank.looks) == (1, 0)
 
 
 def test_a_run_that_is_finished_waits_for_the_steps_of_other_threads(host: Host) -> None:
     bank = Bank()
     run = host.work.run()
-    pool, asked = _threads(lambda: run.step("pay", bank.pay), run.finish)
-    with pool:
+    with ThreadPoolExecutor(2) as pool:
+        paying = pool.submit(run.step, "pay", bank.pay)
         assert bank.begun.wait(_DEADLINE_S)
+        finishing = pool.submit(run.finish)
+        assert wait([finishing], 0.1).not_done
         bank.go.set()
-        assert asked[0].result(_DEADLINE_S) == 1
-        asked[1].result(_DEADLINE_S)
+        assert paying.result(_DEADLINE_S) == 1
+        finishing.result(_DEADLINE_S)
     assert host.work.status(run.id)["state"] == "done"
 
 

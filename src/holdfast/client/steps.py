@@ -149,8 +149,10 @@ class AsyncSteps:
         for call, begun in list(self._unasked.values()):
             try:
                 await self._settled(call, {"key": call.key}, begun, Unit())
-            except StepInDoubt:
-                pass  # it stays so
+            except Fenced:
+                raise
+            except HoldfastError:
+                pass  # looking failed: it stays in doubt
         found: list[str] = []
         for state in ("in_doubt", "open"):
             found += [step["key"] for step in await self._call_read("step_ls", state=state)]
@@ -315,9 +317,11 @@ def _names(name: str, items: Sequence[Any], keys: Sequence[str] | None) -> list[
     if keys is not None and len(keys) != len(items):
         raise invalid(f"{len(items)} items have {len(keys)} keys", "give a key for each item")
     names = [f"{name}:{word}" for word in (items if keys is None else keys)]
-    if len(set(names)) < len(names):
-        twice = next(key for n, key in enumerate(names) if key in names[:n])
-        raise invalid(f"two items are the step {twice!r}", "leave one out, or give each its own name with keys=[…]")
+    seen: set[str] = set()
+    for key in names:
+        if key in seen:
+            raise invalid(f"two items are the step {key!r}", "leave one out, or give each a key of its own: keys=[…]")
+        seen.add(key)
     return names
 
 

@@ -32,7 +32,7 @@ async def invoke(
     extra = {"step": step} if wants_step(fn) else {}
     if inspect.iscoroutinefunction(fn):
         return await fn(*args, **kwargs, **extra)
-    unit.firm = True
+    before, unit.firm = unit.firm, True
     call = functools.partial(contextvars.copy_context().run, fn, *args, **kwargs, **extra)
     ended = asyncio.get_running_loop().run_in_executor(None, call)
     while not ended.done():
@@ -40,8 +40,8 @@ async def invoke(
             await asyncio.wait([ended])
         except asyncio.CancelledError:
             unit.left = True  # the event loop ends; a thread goes on all the same, and so does its step
+    unit.firm = before
     value = ended.result()
-    unit.firm = False
     return await value if inspect.isawaitable(value) else value
 
 
