@@ -255,10 +255,8 @@ class AsyncSteps:
         finally:
             step.leave()
 
-    async def _settled(self, call: _Call, report: Json, begun: Json, unit: Unit) -> Json | None:
-        """What a hook of the caller's found, and is written: `reuse` its result, or `execute`. None: there is none."""
-        from ..work import values
-
+    async def _settled(self, call: _Call, report: Json, begun: Json, unit: Unit) -> bool | None:
+        """Whether it happened, as a hook of the caller's found, and as it is written now. None: there is no hook."""
         hook = call.verify or call.compensate
         if hook is None:
             return None
@@ -274,11 +272,12 @@ class AsyncSteps:
         happened = call.verify is not None and said is not None and said is not False
         name = "verify" if call.verify else "compensate"
         evidence = f"{name} {getattr(hook, '__qualname__', hook)!s:.200}: {said!r:.200}"
-        result = values.decode(values.encode(said, f"what {name} says")) if happened else None
-        outcome = "done" if happened else "not_done"
-        await self._call("step_settle", key=call.key, outcome=outcome, result=result, evidence=evidence)
+        await self._call(
+            "step_settle", key=call.key, outcome="done" if happened else "not_done",
+            result=said if happened else None, evidence=evidence,
+        )  # fmt: skip
         self._unasked.pop(call.key, None)
-        return {"decision": "reuse" if happened else "execute", "result": result}
+        return happened
 
     async def _failed(self, call: _Call, begun: Json, error: BaseException, unit: Unit) -> Json | None:
         """The function raised: undo it if that can be, else look. None: the error goes on; else the step is done."""
@@ -309,7 +308,7 @@ class AsyncSteps:
         except HoldfastError as e:
             error.add_note(f"and it is not known whether it happened: {e.line()}")
             return None
-        return found if found is not None and found["decision"] == "reuse" else None
+        return await self._step("step_begin", {**call.about, **call.more}) if found else None
 
 
 def _names(name: str, items: Sequence[Any], keys: Sequence[str] | None) -> list[str]:

@@ -71,6 +71,12 @@ def row(run: str, seq: int | None) -> Transaction[Row | None]:
     return Row(*rows[0]) if rows else None
 
 
+def made(run: str, request: str) -> Transaction[Row | None]:
+    """The one that a request saved."""
+    known = yield Query("SELECT seq FROM checkpoint WHERE run = ? AND request = ?", (run, request))
+    return (yield from row(run, int(known[0][0]))) if known else None
+
+
 def wanted(run: str, seq: int | None) -> Transaction[Row]:
     found = yield from row(run, seq)
     if found is None:
@@ -108,7 +114,7 @@ def stored(run: str, seq: int | None) -> Transaction[tuple[Row, dict[str, bytes]
 def save_sent(new: New, sha256: str, epoch: int | None) -> Transaction[Row]:
     """A save whose record came in pieces before it."""
     yield from queries.held(new.run)  # the run before the pieces, as everywhere
-    before = yield from saved(new.run, new.request)
+    before = yield from made(new.run, new.request)
     record = b"" if before else (yield from artifacts.taken(sha256))
     return (yield from save(new._replace(record=record), epoch))
 
@@ -122,12 +128,6 @@ def sent_fields(sha256: str) -> Transaction[Json]:
         return msgspec.json.decode(raw, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError):
         raise invalid("the fields of a state come as a JSON object", "upgrade the client") from None
-
-
-def saved(run: str, request: str) -> Transaction[Row | None]:
-    """What this request saved before."""
-    known = yield Query("SELECT seq FROM checkpoint WHERE run = ? AND request = ?", (run, request))
-    return (yield from row(run, known[0][0])) if known else None
 
 
 def lengths(run: str, seq: int | None) -> Transaction[tuple[Row, list[tuple[int, int]]]]:
@@ -170,7 +170,7 @@ def log_end(run: str) -> Transaction[int]:
 def save(new: New, epoch: int | None) -> Transaction[Row]:
     """A milestone: an entry of the log, and the state as of it. By a worker under its epoch, or by hand."""
     held = yield from queries.held(new.run)
-    known = yield from saved(new.run, new.request)
+    known = yield from made(new.run, new.request)
     if known is not None:
         return known
     if (yield from log_end(new.run)) != new.log_upto:

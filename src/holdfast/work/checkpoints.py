@@ -308,7 +308,7 @@ def _rebuilt(wanted: _Wanted, epoch: int | None) -> Transaction[Row]:
     """Save the live state with some fields set. The log cannot go on while the run is locked."""
     run = wanted.run
     yield from queries.held(run)
-    known = yield from rows.saved(run, wanted.request)
+    known = yield from rows.made(run, wanted.request)
     if known is not None:
         return known
     fields = wanted.fields if wanted.sent is None else (yield from rows.sent_fields(wanted.sent))
