@@ -49,9 +49,10 @@ class Bank:
 async def test_a_body_that_outlives_its_callers_time_out_is_joined_and_paid_once(host: Host, hold: HomeForTests) -> None:
     bank = Bank()
     async with AsyncHost(str(hold.path)) as mine, await mine.work.run() as run:
+        caller = asyncio.create_task(run.step("pay", bank.pay, effect="verifiable", verify=bank.paid))
+        assert await asyncio.to_thread(bank.begun.wait, _DEADLINE_S)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(run.step("pay", bank.pay, effect="verifiable", verify=bank.paid), 0.3)
-        assert bank.begun.wait(_DEADLINE_S)
+            await asyncio.wait_for(caller, 0.1)
         assert (await run.status())["steps"] == {"done": 0, "open": 1, "failed": 0, "in_doubt": 0}
         again = asyncio.create_task(run.step("pay", bank.pay, effect="verifiable", verify=bank.paid))
         await asyncio.sleep(0.2)  # time in which it would look, and begin; nothing that could be waited for happens
@@ -78,12 +79,19 @@ async def test_a_run_that_is_closed_waits_for_a_body_under_way_and_keeps_its_out
         assert (status["steps"]["done"], status["leased"]) == (1, False)
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that wait for a body only a moment when they are closed."""
+    monkeypatch.setattr("holdfast.client.work.BODY_WAIT_S", 0.3)
+
+
+@pytest.mark.usefixtures("impatient")
 async def test_a_body_that_outlives_its_run_leaves_the_step_in_doubt_and_is_not_looked_at_before_it_ends(
     host: Host, hold: HomeForTests
 ) -> None:
     bank = Bank()
     async with AsyncHost(str(hold.path)) as mine:
-        run = await mine.work.run(task="t", lease=1)
+        run = await mine.work.run(task="t")
         await bank.timed_out(run)
         await run.close()
         (doubt,) = (await mine.work.status(run.id))["in_doubt"]
@@ -99,10 +107,11 @@ async def test_a_body_that_outlives_its_run_leaves_the_step_in_doubt_and_is_not_
     assert (bank.calls, bank.payments, bank.looks) == (1, 1, 1)
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_an_idempotent_body_that_outlives_its_run_is_not_marked_failed(host: Host, hold: HomeForTests) -> None:
     bank = Bank()
     async with AsyncHost(str(hold.path)) as mine:
-        run = await mine.work.run(lease=1)
+        run = await mine.work.run()
         caller = asyncio.create_task(run.step("pay", bank.pay, effect="idempotent"))
         assert await asyncio.to_thread(bank.begun.wait, _DEADLINE_S)
         caller.cancel()
@@ -116,10 +125,11 @@ async def test_an_idempotent_body_that_outlives_its_run_is_not_marked_failed(hos
 async def test_a_coroutine_that_is_cancelled_has_ended_and_is_looked_at_by_the_next_call(
     host: Host, hold: HomeForTests
 ) -> None:
-    seen: list[str] = []
+    seen, begun = list[str](), asyncio.Event()
 
     async def pay() -> str:
         seen.append("body")
+        begun.set()
         try:
             await asyncio.sleep(_DEADLINE_S)
         finally:
@@ -127,8 +137,10 @@ async def test_a_coroutine_that_is_cancelled_has_ended_and_is_looked_at_by_the_n
         return "sent"
 
     async with AsyncHost(str(hold.path)) as mine, await mine.work.run() as run:
+        caller = asyncio.create_task(run.step("pay", pay, effect="verifiable"))
+        await asyncio.wait_for(begun.wait(), _DEADLINE_S)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(run.step("pay", pay, effect="verifiable"), 0.3)
+            await asyncio.wait_for(caller, 0.1)
         assert seen == ["body", "ended"]
         assert (await run.status())["steps"]["in_doubt"] == 1
         assert await run.step("pay", pay, effect="verifiable", verify=lambda: "in the list") == "in the list"

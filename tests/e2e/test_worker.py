@@ -78,10 +78,14 @@ def raises_before_it_pays(run):
 @jobs.job
 async def pays_too_slowly(run):
     import asyncio
+    begun = asyncio.Event()
     async def pay(folder):
         open(f"{folder}/paid", "w").close()
+        begun.set()
         await asyncio.sleep(60)
-    await asyncio.wait_for(run.step("pay", pay, run.params["folder"], effect="verifiable", verify=paid), 0.2)
+    step = asyncio.create_task(run.step("pay", pay, run.params["folder"], effect="verifiable", verify=paid))
+    await begun.wait()
+    await asyncio.wait_for(step, 0.1)
 
 @jobs.job
 def cannot_look(run):
@@ -94,13 +98,16 @@ def cannot_look(run):
 @jobs.job
 async def pays_on_a_thread(run):
     import asyncio, threading
-    go = threading.Event()
+    begun, go = threading.Event(), threading.Event()
     def pay(folder):
+        begun.set()
         go.wait(60)
         open(f"{folder}/paid", "a").write("x")
         return "receipt"
+    step = asyncio.create_task(run.step("pay", pay, run.params["folder"], effect="verifiable", verify=paid))
+    await asyncio.to_thread(begun.wait, 60)
     try:
-        await asyncio.wait_for(run.step("pay", pay, run.params["folder"], effect="verifiable", verify=paid), 0.2)
+        await asyncio.wait_for(step, 0.1)
     finally:
         threading.Timer(0.2, go.set).start()
 
