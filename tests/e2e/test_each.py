@@ -12,6 +12,7 @@ import pytest
 import holdfast
 from holdfast.client.aio import AsyncHost
 from holdfast.client.sync import Host
+from holdfast.model.work import Leaving
 from tests.support.home import HomeForTests
 from tests.support.operators import acting_as, enrol, refusals
 
@@ -60,6 +61,60 @@ async def test_the_async_face_does_batches_too(hold: HomeForTests) -> None:
 
     async with AsyncHost(str(hold.path)) as host, await host.work.run() as run:
         assert await run.each("double", body, [1, 2, 3], effect="idempotent") == [2, 4, 6]
+
+
+def test_a_next_item_that_cannot_begin_does_not_cost_the_one_before_its_outcome(host: Host) -> None:
+    run = host.work.run()
+    with pytest.raises(holdfast.HoldfastError, match="JSON"):
+        run.each("n", str, [1, object(), 3])
+    run.step("m:2", str, 2, effect="idempotent")
+    with pytest.raises(holdfast.HoldfastError, match="begun with effect idempotent"):
+        run.each("m", str, [1, 2, 3])
+    run.step("o:2", str, "two", effect="unsafe")
+    with pytest.raises(holdfast.HoldfastError, match="begun with other arguments"):
+        run.each("o", str, [1, 2, 3])
+    with pytest.raises(holdfast.HoldfastError, match="at most 512 characters"):
+        run.each("p", len, ["1", "2" * 600])
+    states = {step["key"]: step["state"] for step in host.work.call("step_ls", run=run.id)}
+    assert states == dict.fromkeys(["n:1", "m:1", "m:2", "o:1", "o:2", "p:1"], "done")
+    run.finish()
+
+
+def test_two_items_of_one_name_are_refused_before_anything_runs_unless_they_have_keys(host: Host) -> None:
+    seen: list[Any] = []
+
+    def send(item: Any) -> int:
+        seen.append(item)
+        return len(seen)
+
+    with host.work.run() as run:
+        for items in (["a", "b", "b"], [1, "1"]):
+            with pytest.raises(holdfast.HoldfastError, match="two items are the step") as refused:
+                run.each("send", send, items)
+            assert refused.value.code == "invalid"
+        with pytest.raises(holdfast.HoldfastError, match="two items are the step 'send:x'"):
+            run.each("send", send, ["b", "c"], keys=["x", "x"])
+        with pytest.raises(holdfast.HoldfastError, match="2 items have 1 keys"):
+            run.each("send", send, ["b", "b"], keys=["x"])
+        assert seen == []
+        assert run.each("send", send, ["b", "b"], keys=["first", "second"]) == [1, 2]
+        assert run.each("send", send, ["b", "b"], keys=["first", "second"]) == [1, 2]
+        assert [s["key"] for s in host.work.call("step_ls", run=run.id)] == ["send:first", "send:second"]
+    assert seen == ["b", "b"]
+
+
+def test_a_worker_that_is_asked_to_stop_inside_a_batch_writes_what_it_finished(host: Host) -> None:
+    run = host.work.run()
+
+    def body(item: int) -> int:
+        run.leaving = item == 2
+        return item
+
+    with pytest.raises(Leaving):
+        run.each("n", body, [1, 2, 3])
+    states = {step["key"]: step["state"] for step in host.work.call("step_ls", run=run.id)}
+    assert states == {"n:1": "done", "n:2": "done"}
+    run.close()
 
 
 _DIES = """

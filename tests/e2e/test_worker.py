@@ -51,6 +51,66 @@ async def pays_later(run):
         raise ConnectionError("the line went dead")
     return {"receipt": await run.step("pay", pay)}
 
+def paid(folder):
+    import os
+    return os.path.exists(f"{folder}/paid") or None
+
+@jobs.job
+def pays_and_raises(run):
+    def pay(folder):
+        open(f"{folder}/paid", "w").close()
+        raise ConnectionError("the line went dead")
+    return {"receipt": run.step("pay", pay, run.params["folder"], effect="verifiable", verify=paid)}
+
+@jobs.job
+async def pays_and_raises_later(run):
+    async def pay(folder):
+        open(f"{folder}/paid", "w").close()
+        raise ConnectionError("the line went dead")
+    return {"receipt": await run.step("pay", pay, run.params["folder"], effect="verifiable", verify=paid)}
+
+@jobs.job
+def raises_before_it_pays(run):
+    def pay(folder):
+        raise ConnectionError("no route to the bank")
+    return {"receipt": run.step("pay", pay, run.params["folder"], effect="verifiable", verify=paid)}
+
+@jobs.job
+async def pays_too_slowly(run):
+    import asyncio
+    begun = asyncio.Event()
+    async def pay(folder):
+        open(f"{folder}/paid", "w").close()
+        begun.set()
+        await asyncio.sleep(60)
+    step = asyncio.create_task(run.step("pay", pay, run.params["folder"], effect="verifiable", verify=paid))
+    await begun.wait()
+    await asyncio.wait_for(step, 0.1)
+
+@jobs.job
+def cannot_look(run):
+    def pay():
+        raise ConnectionError("the line went dead")
+    def look():
+        raise TimeoutError("the bank does not answer")
+    return {"receipt": run.step("pay", pay, effect="verifiable", verify=look)}
+
+@jobs.job
+async def pays_on_a_thread(run):
+    import asyncio, threading
+    begun, go = threading.Event(), threading.Event()
+    def pay(folder):
+        begun.set()
+        go.wait(60)
+        open(f"{folder}/paid", "a").write("x")
+        return "receipt"
+    step = asyncio.create_task(run.step("pay", pay, run.params["folder"], effect="verifiable", verify=paid))
+    await asyncio.to_thread(begun.wait, 60)
+    try:
+        await asyncio.wait_for(step, 0.1)
+    finally:
+        threading.Timer(0.2, go.set).start()
+
 @jobs.job
 def in_a_shell(run):
     return run.exec("build", run.params["session"], "echo built", timeout=60)["output"]
@@ -106,6 +166,47 @@ def test_a_job_that_raises_fails_its_run_and_the_worker_goes_on(host: Host, work
     assert (status["state"], status["outcome"]["error"]) == ("failed", "KeyError: 'no such thing'")
     assert 'raise KeyError("no such thing")' in status["outcome"]["traceback"]
     assert host.work.status(good)["outcome"] == 2
+
+
+@pytest.mark.parametrize("job", ["pays_and_raises", "pays_and_raises_later"])
+def test_a_body_that_raises_is_looked_at_before_a_person_is_asked_and_the_job_goes_on(
+    host: Host, worker: Any, tmp_path: Path, job: str
+) -> None:
+    run = host.work.submit(job, {"folder": str(tmp_path)})
+    done = worker()
+    assert (done.code, "waits for step" in done.err) == (0, False), done.err
+    status = host.work.status(run)
+    assert (status["state"], status["outcome"]) == ("done", {"receipt": True})
+    (step,) = host.work.call("step_ls", run=run)
+    assert (step["state"], step["error"]) == ("settled", "ConnectionError: the line went dead")
+    assert step["evidence"] == "verify paid: True"
+
+
+@pytest.mark.parametrize(
+    ("job", "error", "outcome"),
+    [
+        ("raises_before_it_pays", "ConnectionError: no route to the bank", "not_done"),
+        ("pays_too_slowly", "TimeoutError: ", "done"),  # cancelled: looked at when the job is over
+        ("pays_on_a_thread", "TimeoutError: ", None),  # ended by itself after that, and never looked at
+    ],
+)
+def test_a_job_that_raises_over_a_step_that_can_be_looked_at_has_failed_and_waits_for_nobody(
+    host: Host, worker: Any, tmp_path: Path, job: str, error: str, outcome: str | None
+) -> None:
+    run = host.work.submit(job, {"folder": str(tmp_path)})
+    done = worker()
+    assert (done.code, "waits for step" in done.err) == (0, False), done.err
+    status = host.work.status(run)
+    assert (status["state"], status["outcome"]["error"]) == ("failed", error)
+    (step,) = host.work.call("step_ls", run=run)
+    assert (step["outcome"], step["tries"]) == (outcome, 1)
+    assert step["state"] == ("settled" if outcome else "done")
+
+
+def test_a_step_whose_look_fails_too_waits_for_a_person(host: Host, worker: Any) -> None:
+    run = host.work.submit("cannot_look")
+    assert "waits for step 'pay' to be settled" in worker().err
+    assert host.work.status(run)["in_doubt"][0]["error"] == "ConnectionError: the line went dead"
 
 
 @pytest.mark.parametrize("job", ["pays", "pays_later"])

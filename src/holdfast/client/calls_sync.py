@@ -60,7 +60,7 @@ class Calls:
         op = message["op"]
         # What may be asked twice need not look first whether the host is still there: that try does not count.
         for attempt in (0, 1, 2) if self._idle and op in _REPEATABLE else (1, 2):
-            wire = self._resting() if attempt else self._idle.pop()
+            wire = self._resting() if attempt else self._idling()
             try:
                 if wire is None:
                     wire = self._connect()
@@ -91,13 +91,16 @@ class Calls:
             return reply["ok"], fd
         raise AssertionError("unreachable")
 
+    def _idling(self) -> Wire | None:
+        try:
+            return self._idle.pop()
+        except IndexError:  # another thread was quicker
+            return None
+
     def _resting(self) -> Wire | None:
-        while self._idle:
-            wire = self._idle.pop()
-            if not wire.stale():
-                return wire
+        while (wire := self._idling()) is not None and wire.stale():
             wire.close()
-        return None
+        return wire
 
     def _connect(self) -> Wire:
         """A new connection; where an operator was chosen, its key is proven on it before anything is asked."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_TRIES = 5  # saves that lost a race against the log; each one looks at what came in between
+_TRIES = 5  # reads whose records were made whole between two pieces
 
 
 class Held:
@@ -52,27 +52,43 @@ class AsyncRunState:
         self._check()
         if "sessions" in fields:
             fields["sessions"] = await self._located(fields["sessions"])
-        for attempt in range(1, _TRIES + 1):
-            held = await self._current()
-            try:
-                mine = owned(fields)
-                self._held = None  # until it is stored: an error leaves nothing half known
-                held.state.update(mine)
-                change = held.encoder.change(held.state)
-            except RecursionError:
-                raise invalid("the state is nested too deeply to be saved", "keep deep values as artifacts") from None
-            try:
-                saved: Json = await self._call(
-                    "checkpoint_put", **await self._record(change.record), hash=change.hash, size=change.size,
-                    log_upto=held.upto, base=None if change.whole else held.seq, base_hash=held.hash, label=label,
-                )  # fmt: skip
-            except HoldfastError as e:
-                if e.code != "conflict" or attempt == _TRIES:
-                    raise
-                continue
+        held = await self._current()
+        try:
+            held.state.update(owned(fields))
+            change = held.encoder.change(held.state)
+        except RecursionError:
+            raise invalid("the state is nested too deeply to be saved", "keep deep values as artifacts") from None
+        try:
+            saved: Json = await self._call(
+                "checkpoint_put", **await self._record(change.record), hash=change.hash, size=change.size,
+                log_upto=held.upto, base=None if change.whole else held.seq, base_hash=held.hash, label=label,
+            )  # fmt: skip
+        except HoldfastError as e:
+            if e.code != "conflict":
+                raise
+        else:
             self._held = Held(held.encoder, held.state, saved["seq"], saved["hash"], saved["log_upto"])
             return saved
-        raise AssertionError("unreachable")
+        saved = await self._call("checkpoint_save", **await self._given(fields), label=label, locked=True)
+        await self._follow(held, fields, saved)
+        return saved
+
+    async def _given(self, fields: Json) -> Json:
+        """Fields as a save names them: themselves, or, where they are large, their hash once their pieces are there."""
+        import msgspec
+
+        text = msgspec.json.Encoder(order="sorted").encode(fields)
+        return {"state": msgspec.json.decode(text)} if len(text) <= PIECE_BYTES else await self._in_parts(text)
+
+    async def _follow(self, held: Held, fields: Json, saved: Json) -> None:
+        """Make what the store made under the lock, from the entries that came in between; their hashes tell."""
+        from ..work.replay import folded, owned
+
+        since = [entry for entry in await self._entries(held.upto) if entry["seq"] < saved["log_upto"]]
+        if not any(entry["kind"] == "checkpoint" for entry in since):
+            folded(held.state, since).update(owned(fields))
+            if held.encoder.change(held.state).hash == saved["hash"]:
+                self._held = Held(held.encoder, held.state, saved["seq"], saved["hash"], saved["log_upto"])
 
     async def restore(self, seq: int | None = None) -> Json:
         """The state to go on from: the live one, or that of checkpoint `seq`, which is the run's state again."""
@@ -128,10 +144,14 @@ class AsyncRunState:
         raise NotImplementedError
 
     async def _current(self) -> Held:
-        """The live state: as held, with the log's entries since; from the store where somebody else saved meanwhile."""
+        """The live state: as held, with the log's entries since; from the store where somebody else saved meanwhile.
+
+        It is the caller's from here on: a second save at the same time finds none, and loads its own. And an error
+        leaves nothing half known.
+        """
         from ..work.replay import folded
 
-        held = self._held or await self._load()
+        held: Held = vars(self).pop("_held", None) or await self._load()
         entries = await self._entries(held.upto)
         if any(entry["kind"] == "checkpoint" for entry in entries):
             held = await self._load()
@@ -144,9 +164,12 @@ class AsyncRunState:
         """A record as a save names it: itself, or, where it is large, its hash once its pieces are there."""
         if len(record) <= PIECE_BYTES:
             return {"record": base64.b64encode(record).decode()}
-        sha256 = hashlib.sha256(record).hexdigest()
-        for n in range(-(-len(record) // PIECE_BYTES)):
-            data = base64.b64encode(record[n * PIECE_BYTES : (n + 1) * PIECE_BYTES]).decode()
+        return await self._in_parts(record)
+
+    async def _in_parts(self, content: bytes) -> Json:
+        sha256 = hashlib.sha256(content).hexdigest()
+        for n in range(-(-len(content) // PIECE_BYTES)):
+            data = base64.b64encode(content[n * PIECE_BYTES : (n + 1) * PIECE_BYTES]).decode()
             await self._send("artifact_piece", sha256=sha256, piece=n, data=data)
         return {"sent": sha256}
 

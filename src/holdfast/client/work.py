@@ -12,7 +12,14 @@ import time
 
 from ..model import ids
 from ..model.errors import HoldfastError, invalid
-from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
+from ..model.limits import (
+    ARTIFACT_BYTES_MAX,
+    BODY_WAIT_S,
+    PIECE_BYTES,
+    RUN_LEASE_BEATS,
+    RUN_LEASE_S,
+    STORE_WAIT_S,
+)
 from ..model.work import Fenced, Leaving
 from ..wire import requests
 from .briefs import AsyncBriefs
@@ -20,7 +27,8 @@ from .project import context
 from .run_state import AsyncRunState
 from .steps import AsyncSteps
 from .tasks import CHANGING, AsyncTasks
-from .work_aio import AsyncBeat, AsyncDirect, sleep, twin, untwin
+from .under_way import others
+from .work_aio import AsyncBeat, AsyncDirect, sleep, still, twin, untwin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,6 +221,7 @@ class AsyncRun(AsyncRunState, AsyncSteps):
         self.resumed: bool = made["resumed"]
         self.in_doubt: list[str] = made["in_doubt"]
         self.leaving = False  # set by a worker that is to stop: no further step is begun
+        self._unasked = {}
         self._beat: AsyncBeat | None = None
         if self.state == "active":
             beside, run, epoch = work.beside(), self.id, self.epoch
@@ -276,22 +285,37 @@ class AsyncRun(AsyncRunState, AsyncSteps):
 
     async def finish(self, outcome: object = None) -> None:
         """The run is done; refused while a step is in doubt."""
+        await self._quieted()
         await self._call("run_end", state="done", outcome=outcome)
         self._stop("done")
 
     async def fail(self, outcome: object = None) -> None:
         """The run has failed; its task may be tried again."""
+        await self._quieted()
         await self._call("run_end", state="failed", outcome=outcome)
         self._stop("failed")
 
     async def close(self) -> None:
-        """Give the lease back, so that another worker can go on at once."""
+        """Give the lease back, so that another worker can go on at once; a step under way is waited for first."""
         if self._beat is not None and self._beat.lost is None:
-            self._stop(self.state)
+            try:
+                await self._quieted()
+            finally:
+                self._stop(self.state)
             try:
                 await self._work.call("lease_release", run=self.id, epoch=self.epoch)
             except HoldfastError:
                 pass  # it runs out by itself
+
+    async def _quieted(self) -> None:
+        """Wait for steps of this run that this process still does; what takes too long is in doubt, and says so."""
+        for step in await still(others(self.id), min(self._lease, BODY_WAIT_S)):
+            where = f"process {os.getpid()} on {os.uname().nodename[:64]}"
+            text = f"the run was closed while its body still ran, in {where}"
+            try:
+                await self._call("step_fail", key=step.about["key"], error=text, running=True)
+            except HoldfastError:
+                pass  # it has just ended, was never begun, or another worker is the writer now
 
     def check(self) -> None:
         """Raise `Fenced` if the lease is gone, `Leaving` if the worker is to stop."""

@@ -10,25 +10,45 @@ import os
 import threading
 import time
 import weakref
+from concurrent.futures import wait
 from types import FunctionType
 
 from ..model.errors import HoldfastError
 from ..model.work import Fenced
+from .under_way import UnderWay, Unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from .sync import Host
+
+    T = TypeVar("T")
 
 sleep = time.sleep
 
 
-def invoke(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], step: object) -> Any:
+def invoke(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], step: object, unit: Unit) -> Any:
     """The user's function, with the step's context where it asks for it."""
     return fn(*args, **kwargs, **({"step": step} if wants_step(fn) else {}))
+
+
+def attended(work: Callable[[Unit], T]) -> T:
+    """Run a unit on the caller's own thread, which cannot leave before the end."""
+    return work(Unit())
+
+
+def over(step: UnderWay) -> None:
+    """Wait for a step that another thread is doing."""
+    step.ended.result()
+
+
+def still(steps: list[UnderWay], timeout: float) -> list[UnderWay]:
+    """Those that are under way after so many seconds."""
+    wait([step.ended for step in steps], timeout)
+    return [step for step in steps if not step.ended.done()]
 
 
 def wants_step(fn: Callable[..., Any]) -> bool:

@@ -7,7 +7,14 @@ import time
 
 from ..model import ids
 from ..model.errors import HoldfastError, invalid
-from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
+from ..model.limits import (
+    ARTIFACT_BYTES_MAX,
+    BODY_WAIT_S,
+    PIECE_BYTES,
+    RUN_LEASE_BEATS,
+    RUN_LEASE_S,
+    STORE_WAIT_S,
+)
 from ..model.work import Fenced, Leaving
 from ..wire import requests
 from .briefs_sync import Briefs
@@ -15,7 +22,8 @@ from .project import context
 from .run_state_sync import RunState
 from .steps_sync import Steps
 from .tasks_sync import CHANGING, Tasks
-from .work_io import Beat, Direct, sleep, twin, untwin
+from .under_way import others
+from .work_io import Beat, Direct, sleep, still, twin, untwin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -208,6 +216,7 @@ class Run(RunState, Steps):
         self.resumed: bool = made["resumed"]
         self.in_doubt: list[str] = made["in_doubt"]
         self.leaving = False  # set by a worker that is to stop: no further step is begun
+        self._unasked = {}
         self._beat: Beat | None = None
         if self.state == "active":
             beside, run, epoch = work.beside(), self.id, self.epoch
@@ -271,22 +280,37 @@ class Run(RunState, Steps):
 
     def finish(self, outcome: object = None) -> None:
         """The run is done; refused while a step is in doubt."""
+        self._quieted()
         self._call("run_end", state="done", outcome=outcome)
         self._stop("done")
 
     def fail(self, outcome: object = None) -> None:
         """The run has failed; its task may be tried again."""
+        self._quieted()
         self._call("run_end", state="failed", outcome=outcome)
         self._stop("failed")
 
     def close(self) -> None:
-        """Give the lease back, so that another worker can go on at once."""
+        """Give the lease back, so that another worker can go on at once; a step under way is waited for first."""
         if self._beat is not None and self._beat.lost is None:
-            self._stop(self.state)
+            try:
+                self._quieted()
+            finally:
+                self._stop(self.state)
             try:
                 self._work.call("lease_release", run=self.id, epoch=self.epoch)
             except HoldfastError:
                 pass  # it runs out by itself
+
+    def _quieted(self) -> None:
+        """Wait for steps of this run that this process still does; what takes too long is in doubt, and says so."""
+        for step in still(others(self.id), min(self._lease, BODY_WAIT_S)):
+            where = f"process {os.getpid()} on {os.uname().nodename[:64]}"
+            text = f"the run was closed while its body still ran, in {where}"
+            try:
+                self._call("step_fail", key=step.about["key"], error=text, running=True)
+            except HoldfastError:
+                pass  # it has just ended, was never begun, or another worker is the writer now
 
     def check(self) -> None:
         """Raise `Fenced` if the lease is gone, `Leaving` if the worker is to stop."""

@@ -145,6 +145,7 @@ PIECE_BYTES = 1 << 20  # an artifact is kept in pieces of this: bounded memory, 
 ARTIFACT_BYTES_MAX = 1 << 30  # what a program can still hold and hash in one go; larger things belong elsewhere
 RUN_LEASE_S = 30.0  # a dead worker is replaced after this; a garbage collection or a busy machine stays well below
 RUN_LEASE_BEATS = 3  # renewals per lease: two may be lost on the way
+BODY_WAIT_S = RUN_LEASE_S  # a run that is closed waits for a body under way: a dead worker would not be replaced sooner
 RUN_LEASE_MAX_S = 7 * 86400.0  # longer is no lease but an abandoned run
 # A person or an agent between two commands, while a step of theirs is open; each command renews it. As long as most
 # things take that are done by hand, and no longer than somebody else waits: whoever began may go on after it as well,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from ..store.base import Query, Transaction
-from ..work import checkpoint_rows, delta, replay
+from ..store.base import Query, Store, Transaction
+from ..work import checkpoint_rows, delta, notes, replay
 from ..work.service import Work
 from .store import opened, refused
 
@@ -47,6 +47,22 @@ async def act(work: Work, mine: Json, chance: random.Random, n: int) -> None:
     else:
         body = {"role": "user", "content": f"{kind} {n}"} if kind == "message" else {"text": f"{kind} {n}", "why": "so"}
         await work.call("log_append", kind=kind, body=body, **mine)
+
+
+class _Busy:
+    """A store with somebody else, who adds to a run's log in front of every write."""
+
+    def __init__(self, store: Store, run: str) -> None:
+        self._store, self._run, self._said, self.url = store, run, 0, store.url
+
+    async def write(self, transaction: Callable[[], Transaction[Any]]) -> Any:
+        self._said += 1
+        body, request = f'"message {self._said}"', f"req_busy_{self._said}"
+        await self._store.write(lambda: notes.append(self._run, "message", body, None, "other", None, request))
+        return await self._store.write(transaction)
+
+    async def read(self, transaction: Callable[[], Transaction[Any]]) -> Any:
+        return await self._store.read(transaction)
 
 
 class CheckpointSuite:
@@ -216,6 +232,48 @@ class CheckpointSuite:
             assert (state["context"], state["goal"], state["plan"], state["messages"]) == (
                 {"one": 1}, "two", ["one"], ["m"]
             )  # fmt: skip
+
+    async def test_a_save_is_not_lost_to_a_log_that_goes_on_all_the_time(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            mine = await begun(work)
+            busy = Work(_Busy(work.store, mine["run"]), "op_busy")  # type: ignore[arg-type]
+            for n in range(3):
+                saved = await busy.checkpoint_save(state={"goal": f"g{n}", "plan": [n]}, request=f"req_{n}", **mine)
+                assert saved == await busy.checkpoint_save(state={"goal": "other"}, request=f"req_{n}", **mine)
+            back = await busy.checkpoint_restore(seq=2, **mine)
+            assert back["state"]["goal"] == "g1"
+            await busy.aclose()
+            found = await work.checkpoint_show(run=mine["run"])
+            assert (found["seq"], found["state"]["goal"], found["state"]["plan"]) == (4, "g1", [1])
+            live = (await work.state_at(run=mine["run"]))["state"]
+            messages = [e["body"] for e in await work.log_read(run=mine["run"], after=found["log_upto"])]
+            assert live["messages"] == found["state"]["messages"] + messages
+            for seq in (1, 2, 3):  # each one is the whole log up to it
+                one = await work.checkpoint_show(run=mine["run"], seq=seq)
+                said = [e for e in await work.log_read(run=mine["run"], upto=one["log_upto"]) if e["kind"] == "message"]
+                assert one["state"]["messages"] == [e["body"] for e in said]
+
+    async def test_what_is_sent_in_pieces_for_a_save_under_the_lock_is_checked(self, store_url: str) -> None:
+        import base64
+        import hashlib
+
+        async def sent(work: Work, content: bytes) -> str:
+            sha256 = hashlib.sha256(content).hexdigest()
+            await work.artifact_piece(sha256=sha256, piece=0, data=base64.b64encode(content).decode())
+            return sha256
+
+        async with working(store_url) as work:
+            mine = await begun(work)
+            for wrong in (b"[1]", b"no JSON", b"[" * 100_000):
+                with refused("invalid"):
+                    await work.checkpoint_save(sent=await sent(work, wrong), locked=True, **mine)
+            with refused("invalid"):
+                await work.checkpoint_save(sent="no hash", **mine)
+            told: Json = {"sent": await sent(work, b'{"goal": "g"}'), "locked": True, "request": "req_1", **mine}
+            assert await work.checkpoint_save(**told) == await work.checkpoint_save(**told)
+            assert (await work.checkpoint_show(run=mine["run"]))["state"]["goal"] == "g"
+            with refused("fenced"):
+                await work.checkpoint_save(run=mine["run"], epoch=mine["epoch"] + 1, state={"goal": "x"}, locked=True)
 
     async def test_a_long_history_is_stored_once_and_its_snapshots_are_few(self, store_url: str) -> None:
         async with working(store_url) as work:

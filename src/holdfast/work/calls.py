@@ -74,12 +74,15 @@ class CheckpointCalls:
 
     async def checkpoint_save(
         self, *, run: str, state: Json | None = None, replace: bool = False, label: str | None = None,
-        epoch: int | None = None, by: str | None = None, request: str | None = None,
+        sent: str | None = None, locked: bool = False, epoch: int | None = None, by: str | None = None,
+        request: str | None = None,
     ) -> Json:  # fmt: skip
-        """A milestone: the run's state with these fields set; `replace`: only these."""
+        """A milestone: the run's state with these fields set; `replace`: only these. `locked` makes it while the log
+        cannot go on, for a client that lost a race against it. Large fields come first, in pieces, as for
+        `checkpoint_put`; `sent` is their hash."""
         saved = await self.checkpoints.save(
             await self._run(run), state, replace=replace, epoch=epoch, label=_label(label), by=by or self.by,
-            request=request or ids.new("req_"),
+            request=request or ids.new("req_"), sent=None if sent is None else check_hash(sent), locked=locked,
         )  # fmt: skip
         return saved.describe()
 

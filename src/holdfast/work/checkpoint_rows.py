@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ..model import ids
-from ..model.errors import HoldfastError, not_found
-from ..model.limits import PIECE_BYTES
+from ..model.errors import HoldfastError, invalid, not_found
+from ..model.limits import PIECE_BYTES, STATE_BYTES_MAX
 from ..model.times import rfc3339
 from ..store import queries
 from ..store.base import Query, Transaction
@@ -69,6 +71,12 @@ def row(run: str, seq: int | None) -> Transaction[Row | None]:
     return Row(*rows[0]) if rows else None
 
 
+def made(run: str, request: str) -> Transaction[Row | None]:
+    """The one that a request saved."""
+    known = yield Query("SELECT seq FROM checkpoint WHERE run = ? AND request = ?", (run, request))
+    return (yield from row(run, int(known[0][0]))) if known else None
+
+
 def wanted(run: str, seq: int | None) -> Transaction[Row]:
     found = yield from row(run, seq)
     if found is None:
@@ -106,9 +114,20 @@ def stored(run: str, seq: int | None) -> Transaction[tuple[Row, dict[str, bytes]
 def save_sent(new: New, sha256: str, epoch: int | None) -> Transaction[Row]:
     """A save whose record came in pieces before it."""
     yield from queries.held(new.run)  # the run before the pieces, as everywhere
-    before = yield Query("SELECT 1 FROM checkpoint WHERE run = ? AND request = ?", (new.run, new.request))
+    before = yield from made(new.run, new.request)
     record = b"" if before else (yield from artifacts.taken(sha256))
     return (yield from save(new._replace(record=record), epoch))
+
+
+def sent_fields(sha256: str) -> Transaction[Json]:
+    """Fields of a state, as JSON that came in pieces."""
+    raw = yield from artifacts.taken(sha256)
+    if len(raw) > STATE_BYTES_MAX:
+        raise invalid(f"a state has at most {STATE_BYTES_MAX >> 20} MB", "keep large values as artifacts")
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError):
+        raise invalid("the fields of a state come as a JSON object", "upgrade the client") from None
 
 
 def lengths(run: str, seq: int | None) -> Transaction[tuple[Row, list[tuple[int, int]]]]:
@@ -151,9 +170,9 @@ def log_end(run: str) -> Transaction[int]:
 def save(new: New, epoch: int | None) -> Transaction[Row]:
     """A milestone: an entry of the log, and the state as of it. By a worker under its epoch, or by hand."""
     held = yield from queries.held(new.run)
-    known = yield Query("SELECT seq FROM checkpoint WHERE run = ? AND request = ?", (new.run, new.request))
-    if known:
-        return (yield from wanted(new.run, known[0][0]))
+    known = yield from made(new.run, new.request)
+    if known is not None:
+        return known
     if (yield from log_end(new.run)) != new.log_upto:
         raise Moved
     hand = epoch is None

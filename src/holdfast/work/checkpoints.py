@@ -7,7 +7,7 @@ saves, so that a save reads the entries since the last one and writes the change
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..model import ids
 from ..model.errors import HoldfastError, invalid
@@ -28,7 +28,6 @@ Json = dict[str, Any]
 
 _PAGE = 1000  # log entries per query while folding
 _CHAINS_KEPT = 10_000  # small; forgotten ones are read again
-_TRIES = 5  # saves that lost a race against the log; each one looks at what came in between
 _FOREVER = 1 << 62
 
 
@@ -53,14 +52,19 @@ class Checkpoints:
 
     async def save(
         self, run: str, fields: Json | None, *, replace: bool = False, epoch: int | None, label: str | None, by: str,
-        request: str,
-    ) -> Row:  # fmt: skip
-        """A milestone: the live state with these fields set (`replace`: with nothing else)."""
+        request: str, sent: str | None = None, locked: bool = False,
+    ) -> Row:
+        """A milestone: the live state with these fields set (`replace`: with nothing else).
+
+        The state is made from memory, without a lock. If the log goes on meanwhile, it is made again from the store
+        while the run is locked; `locked` does that at once, for a client whose own save lost that race. `sent`: the
+        hash of fields that came in pieces.
+        """
         if fields is not None and not isinstance(fields, dict):
             raise invalid("a state is an object of names and values", f"got {type(fields).__name__}")
         line = self._lines.line(run)
         async with line.lock:
-            for attempt in range(1, _TRIES + 1):
+            if not locked and sent is None:
                 live = await self._current(run, line)
                 if replace:
                     live.clear()
@@ -68,13 +72,15 @@ class Checkpoints:
                 live.update(replay.owned(fields or {}))
                 try:
                     saved = await self._write(run, line, live, "milestone", label, epoch, by, request)
-                except Moved:
-                    if attempt == _TRIES:
-                        raise
-                else:
                     assert saved is not None  # only a periodic one can be too late
                     return saved
-        raise AssertionError("unreachable")
+                except Moved:
+                    pass
+            line.lost()
+            wanted = _Wanted(run, fields or {}, replace, label, by, request, sent)
+            saved = await self._store.write(lambda: _rebuilt(wanted, epoch))
+            self._chained(saved)
+            return saved
 
     async def put(self, new: New, epoch: int | None, sent: str | None = None) -> Row:
         """A change that a client made of a state it holds itself; `sent`: the hash of a record that came in pieces."""
@@ -83,16 +89,20 @@ class Checkpoints:
             saved = await self._store.write(lambda: rows.save(new, epoch))
         else:
             saved = await self._store.write(lambda: rows.save_sent(new, sent, epoch))
-        counts = self._chains.get(new.run)
-        if new.base is None:
+        self._chained(saved)
+        return saved
+
+    def _chained(self, saved: Row) -> None:
+        """Count a record that was not made by a line, and make the run's chain whole when that is due."""
+        counts = self._chains.get(saved.run)
+        if saved.base is None:
             counts = [saved.stored, 0, 0]
         elif counts is not None:
             counts = [counts[0], counts[1] + saved.stored, counts[2] + 1]
         if counts is None or delta.snapshot_due(*counts):
-            self._background.add(self._compact_chain(new.run, saved.seq))
+            self._background.add(self._compact_chain(saved.run, saved.seq))
         else:
-            self._chains[new.run] = counts
-        return saved
+            self._chains[saved.run] = counts
 
     async def save_from_log(self, run: str) -> Row | None:
         """A periodic one: what the log says, for an agent that never saves."""
@@ -280,6 +290,39 @@ _LOOK_AGAIN = 1000  # writes until the next look where the policy is off: anothe
 def due(every_entries: int, every_bytes: int, entries: int, size: int) -> bool:
     """Whether the log has grown enough since the last checkpoint; 0 switches a measure off."""
     return bool(entries) and (0 < every_entries <= entries or 0 < every_bytes <= size)
+
+
+class _Wanted(NamedTuple):
+    """A milestone that is to be made while its run is locked."""
+
+    run: str
+    fields: Json
+    replace: bool
+    label: str | None
+    by: str
+    request: str
+    sent: str | None
+
+
+def _rebuilt(wanted: _Wanted, epoch: int | None) -> Transaction[Row]:
+    """Save the live state with some fields set. The log cannot go on while the run is locked."""
+    run = wanted.run
+    yield from queries.held(run)
+    known = yield from rows.made(run, wanted.request)
+    if known is not None:
+        return known
+    fields = wanted.fields if wanted.sent is None else (yield from rows.sent_fields(wanted.sent))
+    found, kept, _, entries = yield from _at(run, _FOREVER)
+    state = delta.values(kept) if found is not None else replay.blank()
+    state = replay.blank() if wanted.replace else replay.folded(state, entries)
+    change = delta.Encoder(kept if found is not None else None).change(state | fields)
+    upto = entries[-1]["seq"] if entries else found.log_upto if found is not None else 0
+    base, base_hash = (found.seq, found.hash) if found is not None else (None, "")
+    new = New(
+        run, "milestone", wanted.label, wanted.by, wanted.request, upto, base, base_hash, change.hash, change.size,
+        change.record,
+    )  # fmt: skip
+    return (yield from rows.save(new, epoch))
 
 
 def _entries(run: str, after: int, upto: int) -> Transaction[list[Json]]:

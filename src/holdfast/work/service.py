@@ -179,13 +179,14 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
 
     async def step_fail(
         self, *, run: str, key: str, epoch: int | None = None, error: str = "", known: bool = True,
-        why: str | None = None, by: str | None = None, request: str | None = None,
+        running: bool = False, why: str | None = None, by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
-        """It failed. `known`: nothing happened; else a verifiable or unsafe step is in doubt."""
+        """It failed. `known`: nothing happened; else a verifiable or unsafe step is in doubt. `running`: its body has
+        not ended, and it is in doubt whatever its effect."""
         run, asked = await self._run(run), request or ids.new("req_")
         error, reason = _text(error, "the error") or "failed", _text(why, "the reason")
         return await self.store.write(
-            lambda: stepping.fail(run, key, epoch, error, bool(known), by or self.by, reason, asked)
+            lambda: stepping.fail(run, key, epoch, error, bool(known), by or self.by, reason, asked, bool(running))
         )
 
     async def step_settle(

@@ -189,9 +189,11 @@ def end(intent: Intent, epoch: int | None, effect: str | None, result: str) -> T
 
 
 def fail(
-    run: str, key: str, epoch: int | None, error: str, known: bool, by: str, why: str | None, request: str
+    run: str, key: str, epoch: int | None, error: str, known: bool, by: str, why: str | None, request: str,
+    running: bool = False,
 ) -> Transaction[Json]:
-    """The body ended without an outcome. `known`: nothing happened, and whoever says so knows it."""
+    """The body ended without an outcome. `known`: nothing happened, and whoever says so knows it. `running`: it has
+    not ended, and the process that runs it gives the run up."""
     held, hand = (yield from queries.held(run)), epoch is None
     step = yield from queries.step(run, key)
     if step is not None and step.end_request == request:
@@ -201,7 +203,7 @@ def fail(
         step = yield from queries.step(run, key)
     steps.end(step, key=key, epoch=epoch, request=request, effect=None)
     assert step is not None  # what was never begun is refused above
-    state = steps.after_failure(step, known=known)
+    state = steps.after_failure(step, known=known, running=running)
     yield Query(
         "UPDATE step SET state = ?, error = ?, ended_at = ?, end_request = ? WHERE run = ? AND key = ?",
         (state, error, held.now, request, run, key),

@@ -79,9 +79,9 @@ def end(step: Step | None, *, key: str, epoch: int, request: str, effect: str | 
     return "update"
 
 
-def after_failure(step: Step, *, known: bool) -> str:
-    """failed | in_doubt. An exception says that the body ended, not that nothing happened."""
-    if known or step.effect in ("none", "idempotent"):
+def after_failure(step: Step, *, known: bool, running: bool) -> str:
+    """failed | in_doubt. An exception says that the body ended, not that nothing happened; `running`: not even that."""
+    if not running and (known or step.effect in ("none", "idempotent")):
         return "failed"
     return "in_doubt"
 

@@ -26,7 +26,6 @@ from .events import Events
 
 Json = dict[str, Any]
 _LEAST_PAUSE_S = 0.05  # a lease that runs out in this moment is looked at again, but not in a loop
-_UNSETTLED = ("in_doubt", "open")
 
 
 class Worker:
@@ -97,10 +96,7 @@ class Worker:
             outcome = job(run)
         except (Exception, Leaving) as e:  # noqa: BLE001 - a job may raise anything; what it means is decided below
             error = e
-        unsettled: list[str] = []
-        if not isinstance(error, Leaving):
-            for state in _UNSETTLED:
-                unsettled += [s["key"] for s in host.work.call("step_ls", run=run.id, state=state)]
+        unsettled = [] if isinstance(error, Leaving) else run.unsettled()
         end = ending(outcome, error, unsettled)
         if end.how == "done":
             run.finish(end.value)
@@ -119,10 +115,7 @@ class Worker:
                 outcome = await job(run)
             except (Exception, Leaving) as e:  # noqa: BLE001 - as above
                 error = e
-            unsettled: list[str] = []
-            if not isinstance(error, Leaving):
-                for state in _UNSETTLED:
-                    unsettled += [s["key"] for s in await host.work.call("step_ls", run=run.id, state=state)]
+            unsettled = [] if isinstance(error, Leaving) else await run.unsettled()
             end = ending(outcome, error, unsettled)
             if end.how == "done":
                 await run.finish(end.value)
