@@ -225,7 +225,8 @@ def _child(stdio: tuple[int, int, int], terminal: bool, orders: int, line: int) 
         if wrap:
             wrapped.enter(wrap)
         argv = [os.fsencode(a) for a in manifest["command"]]
-        env = {os.fsencode(k): os.fsencode(v) for k, v in manifest["env"].items()}
+        own = manifest.get("main_env") or manifest["env"]  # a main program of ours starts the session's in `env`
+        env = {os.fsencode(k): os.fsencode(v) for k, v in own.items()}
         _exec(argv, env)
     except OSError as e:
         _tell_failure(line, e, stage, manifest)
