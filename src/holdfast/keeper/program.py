@@ -14,10 +14,9 @@ import termios
 import time
 
 from ..model.home import SessionFolder
-from ..system import cgroup, kernel
+from ..system import cgroup, kernel, wrapping
 from ..system.files import read_json
 from ..wire import frames
-from . import wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -223,7 +222,7 @@ def _child(stdio: tuple[int, int, int], terminal: bool, orders: int, line: int) 
         os.chdir("/" if wrap else os.fsencode(manifest["cwd"]))
         stage = "exec"
         if wrap:
-            wrapped.enter(wrap)
+            wrapping.enter(wrap)
         argv = [os.fsencode(a) for a in manifest["command"]]
         own = manifest.get("main_env") or manifest["env"]  # a main program of ours starts the session's in `env`
         env = {os.fsencode(k): os.fsencode(v) for k, v in own.items()}
