@@ -34,7 +34,8 @@ def interpreters() -> list[tuple[str, str]]:
             if "sys.executable" not in ast.unparse(node.elts[0]) or isinstance(node.elts[0], ast.JoinedStr):
                 continue
             option = node.elts[1]
-            found.append((str(path.relative_to(PACKAGE)), option.value if isinstance(option, ast.Constant) else "?"))
+            told = str(option.value) if isinstance(option, ast.Constant) else "?"
+            found.append((str(path.relative_to(PACKAGE)), told))
     return found
 
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 from typing import Any
 
 from ..model import isolation
@@ -31,6 +32,8 @@ _ANOTHER_USER = (
     "run the host as an ordinary user, or keep the folder on a file system that can show root's files as another's "
     "(ext4, xfs and btrfs can; Linux 5.12)"
 )
+# Above what directory services hand out (2,000,200,000), below what systemd calls foreign (2,147,352,576).
+_UID_FIRST, _UIDS = 2_100_000_000, 1 << 24
 _INSTALL = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap, apk add bubblewrap)"
 
 
@@ -109,8 +112,13 @@ def order(session: str, view: View, machine: Machine, place: Place, env: dict[st
     if wrapping.kernels_root():
         trees = isolation.trees(view, machine, place)
         staged = {path: f"{wrapping.STAGE}/{n}" for n, (path, _) in enumerate(trees)}
-        order |= {"uid": wrapping.number_for(session), "trees": trees}
+        order |= {"uid": _uid(session), "trees": trees}
     return order | {"options": isolation.options(view, machine, place, env, staged)}
+
+
+def _uid(session: str) -> int:
+    """An isolated session's own, where we are root, so that no two share limits, keys or signals."""
+    return _UID_FIRST + zlib.crc32(session.encode()) % _UIDS
 
 
 def probe(order: dict[str, Any], machine: Machine) -> str:

@@ -21,7 +21,7 @@ import sys
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from holdfast.system import kernel
+from holdfast.system import callfilter, kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 STAGE = "/tmp"  # covered by a folder of ours while bubblewrap starts: it is always there, and bubblewrap covers it too
-# Above what directory services hand out (2,000,200,000), below what systemd calls foreign (2,147,352,576).
-_UID_FIRST, _UIDS = 2_100_000_000, 1 << 24
 _UID_MAX = (1 << 32) - 1
 
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
@@ -44,32 +42,9 @@ _LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446
 _LANDLOCK_VERSION, _SCOPED_SINCE = 1, 6  # Linux 6.12
 _SCOPE_ABSTRACT_SOCKETS = 1
 
-# The kernel's keys belong to a uid, not to a namespace: by their serial they can be reached from inside. AUDIT_ARCH_*,
-# and the first of add_key, request_key and keyctl, which follow one another everywhere.
-_KEY_CALLS = (
-    (0xC000003E, 248),  # x86_64
-    (0xC000003E, 248 | 1 << 30),  # x86_64 with short pointers
-    (0x40000003, 286),  # i386
-    (0xC00000B7, 217),  # aarch64
-    (0x40000028, 309),  # arm
-    (0xC00000F3, 217),  # riscv64
-    (0xC0000015, 269),  # ppc64le
-    (0x80000016, 278),  # s390x
-)
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # BPF: a word of seccomp_data, comparisons, the verdict
-_ALLOW, _NO_SUCH_CALL = 0x7FFF0000, 0x00050000 | 38  # SECCOMP_RET_ERRNO with ENOSYS
-
 
 class CannotEnter(Exception):
     """Why bubblewrap was not even started, in words."""
-
-
-def number_for(session: str) -> int:
-    """The uid of an isolated session where we are root: its own, so that no two share limits, keys or signals."""
-    folded = 0
-    for letter in session.encode():
-        folded = (folded * 131 + letter) % 2_147_483_647
-    return _UID_FIRST + folded % _UIDS
 
 
 def kernels_root() -> bool:
@@ -86,25 +61,9 @@ def words(wrap: Json) -> tuple[list[bytes], list[int]]:
     Options go through one of them: arguments can be read by everybody, and they hold variables.
     """
     given = b"".join(os.fsencode(word) + b"\0" for word in wrap["options"])
-    options, calls = _memory("options", given), _memory("calls", filter_program())
+    options, calls = _memory("options", given), _memory("calls", callfilter.program())
     fds = [b"--args", str(options).encode(), b"--seccomp", str(calls).encode()]
     return [os.fsencode(wrap["path"]), *fds, b"--", *map(os.fsencode, wrap["command"])], [options, calls]
-
-
-def filter_program() -> bytes:
-    """The system calls of the kernel's keys are not there."""
-    code: list[tuple[int, int, int, int]] = []
-    for arch, first in _KEY_CALLS:
-        code += [
-            (_LOAD, 0, 0, 4),  # the architecture
-            (_EQUAL, 0, 4, arch),
-            (_LOAD, 0, 0, 0),  # the call's number
-            (_AT_LEAST, 0, 2, first),
-            (_AT_LEAST, 1, 0, first + 3),
-            (_RETURN, 0, 0, _NO_SUCH_CALL),
-        ]
-    code.append((_RETURN, 0, 0, _ALLOW))
-    return b"".join(struct.pack("HBBI", *one) for one in code)
 
 
 def _memory(name: str, data: bytes) -> int:
