@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -58,7 +57,8 @@ def a_python_with_a_user_site(folder: Path) -> str:
     base = os.path.realpath(sys.executable)
     (folder / "bin" / "python").symlink_to(base)
     (folder / "pyvenv.cfg").write_text(f"home = {os.path.dirname(base)}\ninclude-system-site-packages = true\n")
-    (packages / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n{PACKAGE.parent}\n")
+    ours = [path for path in sys.path if path.endswith("-packages")]
+    (packages / "ours.pth").write_text("\n".join([*ours, str(PACKAGE.parent)]) + "\n")
     specs = folder / "share" / "jupyter" / "kernels" / "python3"
     specs.mkdir(parents=True)
     argv = [str(folder / "bin" / "python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
