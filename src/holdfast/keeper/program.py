@@ -262,7 +262,9 @@ def _write_facts(lock: str, manifest: Json, tty: str, keeper: int, started: int)
 
 
 def _tell_failure(line: int, error: OSError, stage: str, manifest: Json | None) -> None:
-    if manifest is None or stage == "setup":
+    if isinstance(error, wrapping.CannotEnter):
+        failed = StartFailed("failed", f"it cannot be isolated: {error}")
+    elif manifest is None or stage == "setup":
         failed = StartFailed("failed", f"the session could not start: {error.strerror}")
     else:
         failed = _explain(error.errno or errno.EIO, stage, manifest)

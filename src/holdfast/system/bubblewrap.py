@@ -154,7 +154,7 @@ def probe(order: dict[str, Any], machine: Machine) -> str:
 
 def advice(complaint: str, otherwise: str = "hold doctor says more") -> str:
     """What usually helps against a complaint."""
-    if "another user than root" in complaint:
+    if "another user than root" in complaint and "not permitted" not in complaint:
         return _ANOTHER_USER
     if "namespace" in complaint or "uid map" in complaint or "Operation not permitted" in complaint:
         return _NAMESPACES

@@ -41,9 +41,10 @@ _PR_SET_NO_NEW_PRIVS = 38
 _LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446
 _LANDLOCK_VERSION, _SCOPED_SINCE = 1, 6  # Linux 6.12
 _SCOPE_ABSTRACT_SOCKETS = 1
+_NOT_SHOWN = "cannot be shown to another user than root"
 
 
-class CannotEnter(Exception):
+class CannotEnter(OSError):
     """Why bubblewrap was not even started, in words."""
 
 
@@ -95,9 +96,10 @@ def _stage(libc: ctypes.CDLL, uid: int, trees: list[list[Any]]) -> None:
     translated = _namespace(uid)
     found = [(_tree(libc, path, must, translated), path) for path, must in trees]
     os.close(translated)
-    _check(libc.unshare(_CLONE_NEWNS), "a mount namespace")
-    _check(libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None), "a mount namespace")
-    _check(libc.mount(b"tmpfs", STAGE.encode(), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=755"), STAGE)
+    _check(libc.unshare(_CLONE_NEWNS), "no mount namespace")
+    _check(libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None), "no mount namespace of its own")
+    made = libc.mount(b"tmpfs", STAGE.encode(), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=755")
+    _check(made, f"no folder at {STAGE}")
     for n, (tree, path) in enumerate(found):
         place = f"{STAGE}/{n}"
         if stat.S_ISDIR(os.fstat(tree).st_mode):
@@ -105,7 +107,7 @@ def _stage(libc: ctypes.CDLL, uid: int, trees: list[list[Any]]) -> None:
         else:
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
         moved = libc.syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, place.encode(), _FROM_EMPTY_PATH)
-        _check(moved, path)
+        _check(moved, f"{path} {_NOT_SHOWN}")
         os.close(tree)
 
 
@@ -114,11 +116,11 @@ def _tree(libc: ctypes.CDLL, path: str, must: bool, translated: int) -> int:
     do that, it is shown as it is, unless it `must` be usable like one's own."""
     flags = _TREE_CLONE | _TREE_CLOEXEC | _AT_RECURSIVE
     tree: int = libc.syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags)
-    _check(tree, path)
+    _check(tree, f"{path} {_NOT_SHOWN}")
     wanted = struct.pack("QQQQ", _ATTR_IDMAP, 0, 0, translated)
     done = libc.syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, wanted, len(wanted))
     if must:
-        _check(done, path)
+        _check(done, f"{path} {_NOT_SHOWN}")
     return tree
 
 
@@ -135,7 +137,7 @@ def _namespace(uid: int) -> int:
         os._exit(0)
     try:
         if os.read(ready, 1) != b"1":
-            raise CannotEnter("the kernel gives no user namespace")
+            raise CannotEnter("no user namespace")
         above = uid + 1
         table = f"0 {uid} 1\n1 1 {uid - 1}\n{above} {above} {_UID_MAX - above}\n"
         for name in ("uid_map", "gid_map"):
@@ -174,8 +176,7 @@ def _leave_abstract_sockets(libc: ctypes.CDLL, bubblewrap: str) -> None:
 
 def _check(result: int, what: str) -> None:
     if result < 0:
-        words = os.strerror(ctypes.get_errno())
-        raise CannotEnter(f"{what} cannot be shown to another user than root: {words}")
+        raise CannotEnter(f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
 if __name__ == "__main__":
@@ -183,5 +184,5 @@ if __name__ == "__main__":
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
         enter(ordered)
-    except (CannotEnter, OSError) as e:
+    except OSError as e:
         sys.exit(str(e))
