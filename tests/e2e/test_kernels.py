@@ -394,12 +394,15 @@ def test_jupyter_console_works_in_the_same_kernel(hold: HomeForTests) -> None:
     until(lambda: calc.exec("globals().get('theirs')", timeout=LONG).output == "42\n", LONG, pause=0.2)
 
 
-def test_any_installed_kernelspec_can_be_held_with_its_environment(hold: HomeForTests, tmp_path: Path) -> None:
+def test_any_installed_kernelspec_can_be_held_with_its_environment(
+    hold: HomeForTests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = {
         "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"], "display_name": "Mine",
         "language": "other", "env": {"FROM_SPEC": "yes"}, "interrupt_mode": "message",
     }  # fmt: skip
-    calc = kernel(hold, kernel="mine", env={"JUPYTER_PATH": add_spec(tmp_path, "mine", spec)})
+    monkeypatch.setenv("JUPYTER_PATH", add_spec(tmp_path, "mine", spec))  # of the host, which starts with this
+    calc = kernel(hold, kernel="mine")
     assert calc.exec("import os; os.environ['FROM_SPEC']", timeout=LONG).output == "'yes'\n"
     about = calc.status().kernel
     assert about is not None
@@ -459,8 +462,8 @@ def test_what_cannot_be_started_is_one_line(home: HomeForTests, words: list[str]
 
 
 @pytest.mark.parametrize("spec", ["{", "{}", '{"argv": [], "display_name": "x", "language": "x"}'])
-def test_a_broken_kernelspec_is_one_line(home: HomeForTests, tmp_path: Path, spec: str) -> None:
-    refused = home("run", "-d", "--kernel", "broken", JUPYTER_PATH=add_spec(tmp_path, "broken", spec))
+def test_a_broken_kernelspec_is_one_line(hold: HomeForTests, tmp_path: Path, spec: str) -> None:
+    refused = hold("run", "-d", "--kernel", "broken", JUPYTER_PATH=add_spec(tmp_path, "broken", spec))
     assert (refused.code in (2, 3), refused.err.count("\n")) == (True, 1)
 
 

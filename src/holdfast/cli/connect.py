@@ -93,7 +93,8 @@ def _write(change: Change, records: files.Records, undo: bool) -> None:
 def _hold() -> list[str]:
     """This installation's own command, absolute: it works wherever it is called from, with no environment active."""
     beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "hold")
-    words = [beside] if os.access(beside, os.X_OK) else [os.path.abspath(sys.executable), "-m", "holdfast.cli.main"]
+    module = [os.path.abspath(sys.executable), "-P", "-m", "holdfast.cli.main"]  # -P: not one that the folder has
+    words = [beside] if os.access(beside, os.X_OK) else module
     if any("${" in word for word in words):
         raise HoldfastError("failed", f"these programs replace the '${{' in {words[0]}", "install it elsewhere")
     return words

@@ -35,4 +35,4 @@ def become(args: argparse.Namespace) -> int:
     options = {"project": args.project, "once": args.once, "parallel": args.parallel, "lease": lease,
                "name": args.name, "acts_as": args.acts_as, "json": args.json}  # fmt: skip
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "holdfast.worker.tasks", json.dumps(options)])
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast.worker.tasks", json.dumps(options)])

@@ -41,4 +41,4 @@ def run(args: argparse.Namespace) -> int:
     options = {"jobs": args.jobs, "standby": args.standby, "lease": lease, "name": args.name, "once": args.once,
                "json": args.json}  # fmt: skip
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "holdfast.worker", json.dumps(options)])
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast.worker", json.dumps(options)])

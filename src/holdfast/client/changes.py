@@ -9,13 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..model.limits import (
-    GIT_ANSWER_S,
     KEPT_BYTES_MAX,
     KEPT_FILE_BYTES_MAX,
     PATCH_BYTES_MAX,
@@ -24,11 +22,10 @@ from ..model.limits import (
     SCOPE_FILES_MAX,
 )
 from ..work.changes import SETTLED_NS, Entry, Scope, Snapshot, compare, file_patch, is_text, order, pack, quoted, unpack
+from . import git
 
 Json = dict[str, Any]
 _SKIPPED = (".git",)  # git's own bookkeeping changes with every look
-# Nothing that a repository configures may run while it is looked at.
-_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
 
 
 def take(root: str, scope: Sequence[str], artifacts: Iterable[str] = (), home: str | None = None) -> bytes:
@@ -42,7 +39,8 @@ def outcome(packed: bytes, artifacts: Iterable[str] = (), home: str | None = Non
     before, kept = unpack(packed)
     after, _ = look(before.root, before.scope, artifacts, home, known=before)
     told = compare(before, after)
-    patch, unpatched = _patch(before, after, kept, told)
+    with git.looked_at(before.root) as repository:
+        patch, unpatched = _patch(repository, before, after, kept, told)
     told |= {"root": before.root, "scope": before.scope, "unpatched": unpatched}
     return told, patch
 
@@ -56,27 +54,28 @@ def look(
     taken = Snapshot(root, list(scope), time.time_ns(), {})
     contents: dict[str, bytes] = {}
     room, kept = SCOPE_BYTES_MAX, KEPT_BYTES_MAX
-    blobs = git_blobs(root)
-    for path in _paths(root, expected, home):
-        if path not in wanted and path not in expected:
-            continue
-        if len(taken.files) >= SCOPE_FILES_MAX:
-            taken.until = next(reversed(taken.files))
-            break
-        read = _entry(root, path, room, None if known is None else known.files.get(path), known)
-        if read is None:
-            continue  # gone in this moment, or neither a file nor a link
-        found, data = read
-        if data is not None:
-            room -= len(data)
-        if found.sha256 is None:
-            taken.unread += 1
-        if keep and path in blobs:
-            found = found._replace(blob=blobs[path])
-        elif keep and data is not None and len(data) <= min(KEPT_FILE_BYTES_MAX, kept) and is_text(data):
-            contents[_name(path)] = data
-            kept -= len(data)
-        taken.files[_name(path)] = found
+    with git.looked_at(root) as repository:
+        staged = repository.staged() if repository else None
+        for path in _paths(root, expected, home, repository, staged):
+            if path not in wanted and path not in expected:
+                continue
+            if len(taken.files) >= SCOPE_FILES_MAX:
+                taken.until = next(reversed(taken.files))
+                break
+            read = _entry(root, path, room, None if known is None else known.files.get(path), known)
+            if read is None:
+                continue  # gone in this moment, or neither a file nor a link
+            found, data = read
+            if data is not None:
+                room -= len(data)
+            if found.sha256 is None:
+                taken.unread += 1
+            if keep and data is not None and repository and staged and repository.name_of(data) == staged.get(path):
+                found = found._replace(blob=staged[path])  # git has this very content: no need to keep it twice
+            elif keep and data is not None and len(data) <= min(KEPT_FILE_BYTES_MAX, kept) and is_text(data):
+                contents[_name(path)] = data
+                kept -= len(data)
+            taken.files[_name(path)] = found
     return taken, contents
 
 
@@ -122,16 +121,17 @@ def read_file(path: str) -> bytes:
 # -- which files -------------------------------------------------------------------------------------------------------
 
 
-def _paths(root: str, expected: Scope, home: str | None) -> Iterator[str]:
+def _paths(
+    root: str, expected: Scope, home: str | None, repository: git.Git | None, staged: Iterable[str] | None
+) -> Iterator[str]:
     """Paths below the root in order: what git does not ignore, and what the contract expects; else all there is."""
     own = os.path.relpath(os.path.realpath(home), os.path.realpath(root)) if home else ".."
-    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    if listed is None:
+    others = repository.others() if repository else None
+    if repository is None or staged is None or others is None:
         yield from _walk(root, own)
         return
-    paths = {p for p in listed if p}
-    ignored = _git(root, "ls-files", "-z", "--others", "--ignored", "--exclude-standard") or []
-    paths |= {p for p in ignored if p in expected}
+    paths = {*staged, *others}
+    paths |= {p for p in repository.others(ignored=True) or () if p in expected}
     folders = _Folders(root)
     for path in sorted(paths, key=order):
         if not path.startswith(own + "/") and folders.hold(path.rstrip("/")):
@@ -189,50 +189,18 @@ class _Folders:
         return real
 
 
-def git_blobs(root: str) -> dict[str, str]:
-    """Files that are in git as they are on disk: path -> blob. Their content need not be kept a second time."""
-    staged = _git(root, "ls-files", "-z", "--stage")
-    dirty = _git(root, "diff-files", "-z", "--name-only", "--relative")
-    if staged is None or dirty is None:
-        return {}
-    touched, out = set(dirty), {}
-    for line in staged:
-        about, _, path = line.partition("\t")
-        words = about.split()
-        if len(words) == 3 and words[0] in ("100644", "100755") and words[2] == "0" and path not in touched:
-            out[path] = words[1]
-    return out
-
-
 def tracked(root: str) -> set[str]:
     """What git knows by name."""
-    return set(_git(root, "ls-files", "-z", "--cached") or [])
-
-
-def _git(root: str, *words: str) -> list[str] | None:
-    """Git's answer as a list, or None: no git, no repository, or no answer in time."""
-    raw = _git_raw(root, *words)
-    return None if raw is None else os.fsdecode(raw).split("\0")
-
-
-def _git_raw(root: str, *words: str) -> bytes | None:
-    env = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
-        env.pop(name, None)
-    try:
-        done = subprocess.run(
-            [*_GIT, "-C", root, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            timeout=GIT_ANSWER_S, env=env, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
+    with git.looked_at(root) as repository:
+        return set((repository.staged() or {}) if repository else ())
 
 
 # -- the patch ---------------------------------------------------------------------------------------------------------
 
 
-def _patch(before: Snapshot, after: Snapshot, kept: dict[str, bytes], told: Json) -> tuple[bytes, list[str]]:
+def _patch(
+    repository: git.Git | None, before: Snapshot, after: Snapshot, kept: dict[str, bytes], told: Json
+) -> tuple[bytes, list[str]]:
     """The text of it, and the files that it only names."""
     parts: list[bytes] = []
     unpatched: list[str] = []
@@ -240,7 +208,7 @@ def _patch(before: Snapshot, after: Snapshot, kept: dict[str, bytes], told: Json
     for one in sorted((*told["created"], *told["changed"], *told["deleted"]), key=lambda c: order(c["path"])):
         path = one["path"]
         old, new = before.files.get(path), after.files.get(path)
-        was = None if old is None else _before(before.root, path, old, kept)
+        was = None if old is None else _before(repository, path, old, kept)
         now = None if new is None else _now(after.root, path, new)
         if (old is not None and was is None) or (new is not None and now is None):
             text = f"# {quoted(path)}: changed; its content was not kept\n"  # too large, or no text
@@ -258,10 +226,10 @@ def _patch(before: Snapshot, after: Snapshot, kept: dict[str, bytes], told: Json
     return b"".join(parts), unpatched
 
 
-def _before(root: str, path: str, entry: Entry, kept: dict[str, bytes]) -> bytes | None:
+def _before(repository: git.Git | None, path: str, entry: Entry, kept: dict[str, bytes]) -> bytes | None:
     data = kept.get(path)
-    if data is None and entry.blob:
-        data = _git_raw(root, "cat-file", "blob", entry.blob)
+    if data is None and entry.blob and repository:
+        data = repository.blob(entry.blob)
     same = data is not None and hashlib.sha256(data).hexdigest() == entry.sha256
     return data if same else None
 

@@ -11,7 +11,7 @@ from ..model.home import ISOLATED, Home
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "host", "__main__.py")
 # The daemon outlives this client: it gets what it needs to find its files and programs, and nothing of the session.
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "TMPDIR",
-         "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "DBUS_SESSION_BUS_ADDRESS",
+         "JUPYTER_PATH", "JUPYTER_DATA_DIR", "DBUS_SESSION_BUS_ADDRESS",
          "HOLDFAST_KEYRING", "PYTHON_KEYRING_BACKEND")  # fmt: skip
 
 

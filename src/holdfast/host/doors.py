@@ -81,7 +81,8 @@ class Door:
         self._session, self._doors = session, doors
         listening = listen(session.folder.door_socket)
         most = limits.DOOR_CONNECTIONS_MAX
-        self._server = Server(listening, self.handle, self._foreign, session, most, doors.reading)
+        uid = session.manifest["wrap"].get("uid")
+        self._server = Server(listening, self.handle, self._foreign, session, most, uid, doors.reading)
         self._serving = asyncio.get_running_loop().create_task(self._server.serve())
 
     def _foreign(self, peer: Peer) -> None:

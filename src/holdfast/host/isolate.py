@@ -34,8 +34,9 @@ def view_of(request: Json, cwd: str, home: Home) -> View | None:
     else:
         return None
     env = request.get("env") or {}
+    views = bubblewrap.kernel_views()
     for user_home in {os.path.realpath(h) for h in (os.path.expanduser("~"), str(env.get("HOME") or "")) if h}:
-        isolation.check(view, os.path.realpath(home.path), user_home)
+        isolation.check(view, os.path.realpath(home.path), user_home, views)
     return view
 
 
@@ -62,21 +63,19 @@ async def prepare(session: Session, home: Home) -> None:
 def _prepare(session: Session, home: Home) -> None:
     manifest = session.manifest
     view = isolation.from_dict(manifest["isolation"])
-    path, machine = bubblewrap.find(), bubblewrap.look()
+    machine = bubblewrap.look()
     if not manifest.get("door"):  # paths from inside a session are not ours to follow: starting it shows
         check_program(manifest["command"], manifest["env"], view, machine)
     for folder in (session.folder.door, session.folder.exchange):
         os.makedirs(folder, mode=0o700, exist_ok=True)
-    options = isolation.options(view, machine, _place(session, home), manifest["env"])
-    complaint = bubblewrap.probe(path, options, machine)
+    order = bubblewrap.order(session.id, view, machine, _place(session, home), manifest["env"])
+    complaint = bubblewrap.probe(order, machine)
     if complaint:
         raise HoldfastError(
             "failed", f"bubblewrap cannot isolate it here: {complaint}", bubblewrap.advice(complaint)
         )
-    manifest["wrap"] = {
-        "path": path, "options": options, "env": bubblewrap.outside_environment(session.id, home.path),
-        "command": isolation.launched(manifest["command"], machine, terminal=manifest["kind"] == "terminal"),
-    }  # fmt: skip
+    command = isolation.launched(manifest["command"], machine, terminal=manifest["kind"] == "terminal")
+    manifest["wrap"] = order | {"command": command, "env": bubblewrap.outside_environment(session.id, home.path)}
 
 
 def _place(session: Session, home: Home) -> Place:

@@ -19,16 +19,18 @@ from .session import Session
 Json = dict[str, Any]
 
 _FIND = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recorder", "find.py")
-_PYTHON = (sys.executable, "-E", "-P")
+_PYTHON = (sys.executable, "-I")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
-# What says where kernelspecs are. No more of the caller's environment: this runs before anybody approved anything.
-_WHERE = re.compile(r"JUPYTER_(PATH|DATA_DIR|PREFER_ENV_PATH|PLATFORM_DIRS)|XDG_DATA_HOME|HOME|PATH|LANG|LC_ALL")
 STARTING = "kernel starting"
 _EXTRA = "pip install 'holdfast[kernel]' where the host runs"
 
 
 async def resolved(request: Json) -> Json:
-    """The request with the kernelspec's command and environment in place of its name."""
+    """The request with the kernelspec's command and environment in place of its name.
+
+    The list of kernels is the host's own: this runs with the host's rights, before anyone approved the start, so the
+    request has no say in it beyond the name.
+    """
     name = request.get("kernel")
     if not name:
         return {**request, "kernel": None}
@@ -41,20 +43,20 @@ async def resolved(request: Json) -> Json:
     if request.get("isolate"):
         raise invalid("a kernel cannot be isolated yet", "leave out --isolate, or run it as another user")
     env = recipe.check_env(request.get("env") or {})
-    found = await _find(name, {key: value for key, value in env.items() if _WHERE.fullmatch(key)})
+    found = await _find(name)
     if "missing" in found:
         raise HoldfastError("failed", f"kernels need {found['missing']}, which is not installed", _EXTRA)
     if "broken" in found:
         raise invalid(f"the kernelspec {name} cannot be used: {found['broken']}", "jupyter kernelspec list")
     if "known" in found:
         known = ", ".join(found["known"])
-        raise not_found(f"no kernelspec {name!r}", f"there are: {known}" if known else _EXTRA)
+        raise not_found(f"the host knows no kernelspec {name!r}", f"there are: {known}" if known else _EXTRA)
     return {**request, "command": found["argv"], "env": {**env, **found.pop("env")}, "kernel": found}
 
 
-async def _find(name: str, env: dict[str, str]) -> Json:
+async def _find(name: str) -> Json:
     process = await asyncio.create_subprocess_exec(
-        *_PYTHON, _FIND, name, env=env, cwd="/", stdin=asyncio.subprocess.DEVNULL,
+        *_PYTHON, _FIND, name, cwd="/", stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:

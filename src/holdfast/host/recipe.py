@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..model import ids, limits
@@ -93,9 +93,15 @@ def session_environment(
 
 
 def recorder(spec: str) -> list[str]:
-    """The program of a kernel session. -E -P: nothing of the caller's Python set-up has a say in it."""
+    """The program of a kernel session. -I: nothing of the caller's Python set-up has a say in it."""
     entry = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recorder", "__main__.py")
-    return [sys.executable, "-E", "-P", entry, spec]
+    return [sys.executable, "-I", entry, spec]
+
+
+def recorder_environment(env: dict[str, str], host: Mapping[str, str]) -> dict[str, str]:
+    """The recorder's own: the host's, and what makes it the session's. The kernel that it starts gets all of `env`."""
+    ours = {name: host[name] for name in ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR") if name in host}
+    return ours | {name: env[name] for name in ("HOLDFAST_SESSION", "HOLDFAST_HOME", "TERM")}
 
 
 def manifest(
@@ -127,10 +133,11 @@ def manifest(
     if idle_s is not None and idle_s < _IDLE_TTL_MIN_S:
         raise invalid(f"an idle time of {idle_s:g} s is too short", f"at least {_IDLE_TTL_MIN_S:g} s")
     bounds = check_limits(request.get("limits"))
+    inside = session_environment(env, session_id, links, kind, home)
     return {
         "v": 1, "id": session_id, "request": request.get("request") or ids.new("req_"), "name": name,
         "kind": kind, "generation": 1, "command": recorder(kernel["spec"]) if kernel else command, "cwd": cwd,
-        "env": session_environment(env, session_id, links, kind, home),
+        "env": inside,
         "size": list(size(request.get("size") or limits.SIZE_DEFAULT)),
         "restart": restart, "idle_ttl_s": idle_s,
         "limits": {"pids": bounds["pids"] or limits.PIDS_MAX, "memory": bounds["memory"]},
@@ -139,7 +146,8 @@ def manifest(
         "created_at": now, "started_at": now, "started_by": actor["operator"],
         "acts_as": request.get("acts_as") or actor["operator"],
         "token": ids.new("", 26), "boot": boot, "why": request.get("why"), "recipe": request.get("recipe"),
-        "isolation": None, "door": request.get("door"), **({"kernel": kernel} if kernel else {}),
+        "isolation": None, "door": request.get("door"),
+        **({"kernel": kernel, "main_env": recorder_environment(inside, os.environ)} if kernel else {}),
         **({"record": "stderr"} if kind == "pipes" and request.get("record") else {}),
     }  # fmt: skip
 

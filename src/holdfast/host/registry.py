@@ -341,6 +341,7 @@ class Registry:
         )  # the home may have moved since
         if session.kind == "kernel":  # this installation's, which may have moved too
             session.manifest["command"] = recipe.recorder(session.manifest["kernel"]["spec"])
+            session.manifest["main_env"] = recipe.recorder_environment(session.manifest["env"], os.environ)
         session.manifest.update(
             generation=session.manifest["generation"] + 1,
             offset=end,

@@ -77,11 +77,12 @@ class Server:
 
     def __init__(
         self, sock: socket.socket, handle: Handler, foreign: Callable[[Peer], None], door: Session | None = None,
-        most: int = 0, reading: Reading | None = None, lanes: Lanes | None = None,
+        most: int = 0, uid: int | None = None, reading: Reading | None = None, lanes: Lanes | None = None,
     ) -> None:  # fmt: skip
         """`foreign` hears of peers of another uid; `door` is the session whose own socket this is, if it is one;
         `most` bounds the connections at once (the rest wait to be accepted); `reading` what all hold half-read; `lanes`
-        take connections over that are in the middle of durable work."""
+        take connections over that are in the middle of durable work; `uid` is who may come besides our own."""
+        self._uids = {os.getuid()} | ({uid} if uid else set())
         self._sock, self._handle, self._foreign, self._door = sock, handle, foreign, door
         self._reading, self._lanes = reading or Reading(), lanes
         self._room = asyncio.Semaphore(most) if most else None
@@ -107,7 +108,7 @@ class Server:
     async def _connection(self, sock: socket.socket) -> None:
         try:
             peer = Peer(sock, self._door)
-            if peer.uid != os.getuid():
+            if peer.uid not in self._uids:
                 words = f"this host serves uid {os.getuid()}, you are {peer.uid}"
                 await self._refuse(sock, HoldfastError("not_allowed", words, "start a host of your own: hold up"))
                 self._foreign(peer)

@@ -14,10 +14,9 @@ import termios
 import time
 
 from ..model.home import SessionFolder
-from ..system import cgroup, kernel
+from ..system import cgroup, kernel, wrapping
 from ..system.files import read_json
 from ..wire import frames
-from . import wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -223,9 +222,10 @@ def _child(stdio: tuple[int, int, int], terminal: bool, orders: int, line: int) 
         os.chdir("/" if wrap else os.fsencode(manifest["cwd"]))
         stage = "exec"
         if wrap:
-            wrapped.enter(wrap)
+            wrapping.enter(wrap)
         argv = [os.fsencode(a) for a in manifest["command"]]
-        env = {os.fsencode(k): os.fsencode(v) for k, v in manifest["env"].items()}
+        own = manifest.get("main_env") or manifest["env"]  # a main program of ours starts the session's in `env`
+        env = {os.fsencode(k): os.fsencode(v) for k, v in own.items()}
         _exec(argv, env)
     except OSError as e:
         _tell_failure(line, e, stage, manifest)
@@ -262,7 +262,9 @@ def _write_facts(lock: str, manifest: Json, tty: str, keeper: int, started: int)
 
 
 def _tell_failure(line: int, error: OSError, stage: str, manifest: Json | None) -> None:
-    if manifest is None or stage == "setup":
+    if isinstance(error, wrapping.CannotEnter):
+        failed = StartFailed("failed", f"it cannot be isolated: {error}")
+    elif manifest is None or stage == "setup":
         failed = StartFailed("failed", f"the session could not start: {error.strerror}")
     else:
         failed = _explain(error.errno or errno.EIO, stage, manifest)

@@ -1,4 +1,4 @@
-"""A program inside bubblewrap: how it is started, and which processes around it are bubblewrap's own.
+"""A program inside bubblewrap: which processes around it are bubblewrap's own, and how it ended.
 
     keeper ── bwrap ── bwrap, pid 1 inside ── the program, pid 2 inside ── …
 
@@ -14,30 +14,8 @@ import os
 
 from ..system import kernel, tree
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Json = dict[str, Any]
-
 _LOOK_FIRST_S, _LOOK_S_MAX = 0.002, 5.0  # bubblewrap takes some milliseconds to start it, and tells nobody
 _PROGRAM = 2  # inside: pid 1 is bubblewrap's reaper, the first that it starts is the program
-
-
-def enter(wrap: Json) -> None:
-    """Become bubblewrap. Options go through a descriptor: arguments can be read by everybody, and they hold variables.
-
-    Its own environment is ours, not the session's: it runs outside, where nothing that a program inside asks for (a
-    library to preload, say) may have a say.
-    """
-    kernel.leave_keyring()
-    options = os.memfd_create("options", 0)
-    data = b"".join(os.fsencode(word) + b"\0" for word in wrap["options"])
-    while data:
-        data = data[os.write(options, data) :]
-    os.lseek(options, 0, os.SEEK_SET)
-    argv = [os.fsencode(wrap["path"]), b"--args", str(options).encode(), b"--", *map(os.fsencode, wrap["command"])]
-    os.execve(argv[0], argv, {os.fsencode(k): os.fsencode(v) for k, v in wrap["env"].items()})
 
 
 class Main:

@@ -51,6 +51,8 @@ class Machine(NamedTuple):
     files: tuple[str, ...] = ()  # to be readable too: what /etc/resolv.conf links to
     install: tuple[str, ...] = ()  # Holdfast's own code and its Python, so that `hold` works inside; never writable
     setsid: str = "/usr/bin/setsid"
+    switches: tuple[str, ...] = ()  # what in /proc is about the machine and not about a process: read-only inside
+    views: tuple[tuple[str, str], ...] = ()  # where the kernel's own file systems are mounted, with their kind
 
 
 class Place(NamedTuple):
@@ -73,8 +75,8 @@ def within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def check(view: View, home: str, user_home: str) -> None:
-    """Refuse what would hand over more than somebody means."""
+def check(view: View, home: str, user_home: str, views: Iterable[tuple[str, str]] = ()) -> None:
+    """Refuse what would hand over more than somebody means. `views` are mounts of the kernel's own file systems."""
     for path in (view.cwd, *view.read, *view.write):
         if not os.path.isabs(path) or "\0" in path:
             raise invalid(f"{path[:200]!r} is not an absolute path", "name a folder or a file")
@@ -83,6 +85,12 @@ def check(view: View, home: str, user_home: str) -> None:
     for path in (*view.read, *view.write):
         if path == "/" or any(within(path, private) for private in _PRIVATE):
             raise invalid(f"{path[:200]} cannot be shown to an isolated program", "name the folders it needs")
+    for place, kind in views:
+        readable = () if kind == "sysfs" else view.read
+        for path in (view.cwd, *view.write, *readable):
+            if within(path, place):
+                may = "only be read by" if kind == "sysfs" else "not be shown to"
+                raise invalid(f"{path[:200]} is the kernel's own and can {may} an isolated program", "leave it out")
     given = any(within(view.cwd, path) for path in view.write)
     if not given and (too_wide(view.cwd, user_home) or any(within(view.cwd, private) for private in _PRIVATE)):
         raise invalid(
@@ -119,28 +127,47 @@ def environment(env: Mapping[str, str], home: str) -> dict[str, str]:
     return {**kept, "HOLDFAST_HOME": home, ISOLATED: "1"}
 
 
-def options(view: View, machine: Machine, place: Place, env: Mapping[str, str]) -> list[str]:
-    """bubblewrap's options, in the order in which they are carried out: later mounts lie on top of earlier ones."""
+def trees(view: View, machine: Machine, place: Place) -> list[tuple[str, bool]]:
+    """(path, whether it must be usable as one's own) of everything that is shown and is not the system's."""
+    bound = _binds(view, machine.install)
+    return [*((path, False) for path in machine.files), *bound, (place.door, True), (place.exchange, True)]
+
+
+def options(
+    view: View, machine: Machine, place: Place, env: Mapping[str, str], staged: Mapping[str, str] | None = None
+) -> list[str]:
+    """bubblewrap's options, in the order in which they are carried out: later mounts lie on top of earlier ones.
+
+    `staged` says where `trees` lie instead, for a program that is another user outside than root, as who it is shown.
+    """
+    at = staged or {}
     out = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     out += [] if view.network else ["--unshare-net"]
     out += ["--cap-drop", "ALL"]  # root inside would otherwise keep them over its own namespaces
+    out += ["--uid", "0", "--gid", "0"] if staged else []
     for path, target in machine.folders:
         out += ["--symlink", target, path] if target else ["--ro-bind", path, path]
-    out += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp"]
+    out += ["--proc", "/proc"]
+    for path in machine.switches:  # bubblewrap leaves out what it cannot write to, which is another question
+        out += ["--ro-bind", path, path]
+    out += ["--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp"]
     if place.user_home != "/" and not any(within(place.user_home, path) for path in (*SYSTEM, *_PRIVATE)):
         out += ["--dir", place.user_home]
     for path in machine.files:
-        out += ["--ro-bind-try", path, path]
+        out += ["--ro-bind-try", at.get(path, path), path]
     for path, writable in _binds(view, machine.install):
-        out += ["--bind" if writable else "--ro-bind", path, path]
+        out += ["--bind" if writable else "--ro-bind", at.get(path, path), path]
     shown = (*view.read, *view.write, view.cwd)
-    hidden = [path for path in place.hidden if any(within(path, root) for root in shown)]
+    below = {path for path, _ in machine.views if any(path != root and within(path, root) for root in shown)}
+    below -= {path for path in below if any(within(path, root) and within(root, "/sys") for root in shown)}
+    hidden = sorted({path for path in place.hidden if any(within(path, root) for root in shown)} | below)
     for path in hidden:
         out += ["--tmpfs", path]
     for path in place.sockets:
         if any(within(path, root) for root in shown) and not any(within(path, folder) for folder in hidden):
             out += ["--ro-bind", "/dev/null", path]
-    out += ["--ro-bind", place.door, place.home, "--bind", place.exchange, EXCHANGE, "--chdir", view.cwd, "--clearenv"]
+    out += ["--ro-bind", at.get(place.door, place.door), place.home]
+    out += ["--bind", at.get(place.exchange, place.exchange), EXCHANGE, "--chdir", view.cwd, "--clearenv"]
     for name, value in environment(env, place.home).items():
         out += ["--setenv", name, value]
     return out

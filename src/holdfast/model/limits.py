@@ -187,6 +187,8 @@ FOLDER_LOOKED_MAX = 20_000  # entries of a session's folder that are looked at f
 FOLDER_LOOK_S = 2.0  # and no longer than somebody waits for a tab to fill
 FOLDER_TOLD_MAX = 200  # files told, the latest: what a person reads
 GIT_ANSWER_S = 20.0  # git lists a large tree within this; else the folder is walked
+GIT_ANSWER_BYTES_MAX = 128 << 20  # of one answer: a million paths, or a blob of twice the size that is kept as text
+GIT_FILE_BYTES_MAX = 1 << 20  # a repository's configuration, or a file that names a folder: people write those
 
 # Tasks
 PHASES_MAX = 100  # of a project: a plan that people read

@@ -1,4 +1,4 @@
-"""Entry of the recorder: `python -E -P …/recorder/__main__.py SPEC`, as a session's main program on its terminal."""
+"""Entry of the recorder: `python -I …/recorder/__main__.py SPEC`, as a session's main program on its terminal."""
 
 import os
 import sys

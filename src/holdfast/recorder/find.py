@@ -1,6 +1,6 @@
-"""Which command a kernelspec stands for: `python -E -P find.py SPEC` prints it as JSON. Run, never imported.
+"""Which command a kernelspec stands for: `python -I find.py SPEC` prints it as JSON. Run, never imported.
 
-A process of its own, because it looks where the caller's environment says, and the daemon need not load Jupyter's code.
+A process of its own, so that the daemon need not load Jupyter's code. It looks where the host's own environment says.
 """
 
 from __future__ import annotations

@@ -27,7 +27,9 @@ _CLOSING_MS = 100  # for a message that was just sent
 class Kernel:
     """One process and the four sockets to it. It dies with us: without its recorder nobody could tell what it did."""
 
-    def __init__(self, argv: list[str], connection_file: str, made: Json, interrupt_mode: str) -> None:
+    def __init__(
+        self, argv: list[str], env: dict[str, str], connection_file: str, made: Json, interrupt_mode: str
+    ) -> None:
         words = [word.replace("{connection_file}", connection_file) for word in argv]
         ours = os.getpid()
 
@@ -40,7 +42,7 @@ class Kernel:
         # parent is said to be 1, because ipykernel would else wake up every second to look for it.
         self._process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, start_new_session=True,
-            env={**_QUIET, **os.environ, "JPY_PARENT_PID": "1"},
+            env={**_QUIET, **env, "JPY_PARENT_PID": "1"},
             preexec_fn=die_with_us,  # noqa: PLW1509  (there is no other thread yet)
         )  # fmt: skip
         self.pid = self._process.pid

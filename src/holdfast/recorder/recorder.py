@@ -83,7 +83,7 @@ class Recorder:
         self._info = ""  # the request whose reply shows that every channel is connected
         self._signals: list[int] = []
         self._name = about["display_name"]
-        self._kernel = Kernel(about["argv"], folder.connection_file, made, about["interrupt_mode"])
+        self._kernel = Kernel(about["argv"], manifest["env"], folder.connection_file, made, about["interrupt_mode"])
         self._say()
 
     # -- what others can read of us

@@ -36,7 +36,7 @@ async def test_without_a_kernel_nothing_is_looked_for() -> None:
     assert await kernels.resolved({"command": ["ls"]}) == {"command": ["ls"], "kernel": None}
 
 
-async def test_the_search_gets_nothing_of_the_callers_environment_that_could_run_code(tmp_path: object) -> None:
+async def test_the_kernel_has_the_callers_environment_and_the_search_nothing_of_it(tmp_path: object) -> None:
     found = await kernels.resolved({"kernel": "python3", "env": {"PYTHONPATH": str(tmp_path), "HOME": "/"}})
     assert found["kernel"]["spec"] == "python3"
     assert found["command"][0] == sys.executable

@@ -109,6 +109,42 @@ def test_the_home_the_root_and_the_kernel_s_folders_are_never_shown(view: View) 
     assert caught.value.code == "invalid"
 
 
+VIEWS = (("/proc", "proc"), ("/sys", "sysfs"), ("/sys/fs/cgroup", "cgroup2"), ("/srv/root/proc", "proc"))
+
+
+@pytest.mark.parametrize("view", [
+    View("/a", write=("/sys",)), View("/sys/kernel"), View("/a", write=("/sys/fs/cgroup/x",)), View("/srv/root/proc"),
+    View("/a", read=("/srv/root/proc/1",)),
+])
+def test_the_kernel_s_file_systems_are_not_handed_over_wherever_they_are_mounted(view: View) -> None:
+    with pytest.raises(HoldfastError) as caught:
+        isolation.check(view, PLACE.home, "/home/ada", VIEWS)
+    assert caught.value.code == "invalid"
+    assert "kernel's own" in caught.value.message
+
+
+def test_the_kernel_s_file_systems_are_covered_where_a_folder_around_them_is_shown() -> None:
+    machine = MACHINE._replace(views=VIEWS, switches=("/proc/sys",))
+    isolation.check(View("/a", read=("/sys",)), PLACE.home, "/home/ada", VIEWS)
+    words = isolation.options(View("/srv/root", read=("/sys",)), machine, PLACE, {})
+    assert [words[n + 1] for n, word in enumerate(words) if word == "--tmpfs"] == ["/tmp", "/run", "/srv/root/proc"]
+    assert words.index("/proc/sys") > words.index("--proc")
+
+
+def test_what_lies_elsewhere_for_another_user_is_bound_from_there() -> None:
+    view = View("/srv/app", read=("/data",))
+    trees = isolation.trees(view, MACHINE, PLACE)
+    assert dict(trees) == {
+        "/run/resolv.conf": False, "/data": False, "/srv/app": True, "/srv/hold": False,
+        PLACE.door: True, PLACE.exchange: True,
+    }
+    staged = {path: f"/stage/{n}" for n, (path, _) in enumerate(trees)}
+    words = isolation.options(view, MACHINE, PLACE, {}, staged)
+    bound = {words[n + 2]: words[n + 1] for n, word in enumerate(words) if "bind" in word}
+    assert {bound[path] for path in ("/srv/app", "/data", EXCHANGE, PLACE.home)} <= set(staged.values())
+    assert words[words.index("--uid") + 1] == "0"
+
+
 PARENT = View("/srv/app", read=("/data",), write=("/out",), network=False)
 
 

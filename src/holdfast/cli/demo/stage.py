@@ -170,4 +170,4 @@ def start_time(pid: int) -> str | None:
     return None if fields[0] in "ZX" else fields[19]
 
 
-HOLD = [sys.executable, "-m", "holdfast.cli.main"]
+HOLD = [sys.executable, "-P", "-m", "holdfast.cli.main"]
