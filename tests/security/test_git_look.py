@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.client import changes, git
+from tests.support.needs import needs
+
+pytestmark = needs("git")
 
 HOOKS = ("post-index-change", "pre-commit", "post-checkout", "fsmonitor-watchman", "reference-transaction")
 

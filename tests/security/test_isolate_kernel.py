@@ -21,6 +21,7 @@ from holdfast.model import isolation
 from holdfast.model.isolation import Place, View
 from holdfast.system import bubblewrap, wrapping
 from tests.support.home import HomeForTests, read_all
+from tests.support.needs import needs
 
 pytestmark = [pytest.mark.home("file"), needs("bwrap")]
 
