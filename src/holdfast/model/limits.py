@@ -179,6 +179,7 @@ SCOPE_FILE_BYTES_MAX = 64 << 20  # one file is read and hashed up to this; a lar
 SCOPE_BYTES_MAX = 1 << 30  # read for one snapshot, a few seconds of a disk; the rest is known by size and time
 KEPT_FILE_BYTES_MAX = 256 << 10  # a text file's content is kept for the patch: source code, not data
 KEPT_BYTES_MAX = 32 << 20  # of all of them, before compression
+SNAPSHOT_BYTES_MAX = 128 << 20  # with an entry for each file of a scope, of a path's 4 KiB at most: before compression
 PATCH_BYTES_MAX = 8 << 20  # of one attempt: what nobody reads is named instead
 FOLDER_LOOKED_MAX = 20_000  # entries of a session's folder that are looked at for what changed: about a second
 FOLDER_LOOK_S = 2.0  # and no longer than somebody waits for a tab to fill
