@@ -169,7 +169,7 @@ def unpack(source: IO[bytes], folder: str, room_bytes: int) -> dict[str, Any]:
             members = iter(tar)
             about = _read_header(tar, next(members, None))
             for n, member in enumerate(members):
-                tar.members.clear()  # it keeps all of them, and none is asked for again
+                tar.members.clear()  # type: ignore[attr-defined]  # it keeps all of them, and none is asked for again
                 if n == _MEMBERS_MAX:
                     raise ValueError(f"it has more than {_MEMBERS_MAX:,} files")
                 name = check_member(member.name, tarfile.GNUTYPE_SPARSE if member.issparse() else member.type)

@@ -11,6 +11,7 @@ from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN
 from ..model.work import Fenced, Leaving
 from ..wire import requests
 from .briefs_sync import Briefs
+from .process import this_process
 from .project import context
 from .run_state_sync import RunState
 from .steps_sync import Steps
@@ -88,7 +89,7 @@ class Work(Briefs):
                 made = self.call(
                     "begin_run", task=task, params=None if params is None else dict(params),
                     items=None if items is None else list(items), run=run, worker=name, ttl_s=lease, again=again,
-                    **({} if task is None else context()),
+                    process=this_process(), **({} if task is None else context()),
                 )  # fmt: skip
             except HoldfastError as e:
                 if e.code != "busy" or (deadline is not None and time.monotonic() >= deadline):
@@ -120,9 +121,15 @@ class Work(Briefs):
         told: Json = self.call("run_retry", run=run, why=why)
         return told
 
-    def claim(self, jobs: Sequence[str], *, worker: str, lease: float, standby: bool = False) -> Json:
+    def claim(
+        self, jobs: Sequence[str], *, worker: str, lease: float, standby: bool = False,
+        max_crashes: Mapping[str, int] | None = None,
+    ) -> Json:
         """The next run of these jobs, leased to this worker; without one, `run` is None. What `hold worker` asks."""
-        made: Json = self.call("run_claim", jobs=list(jobs), worker=worker, ttl_s=lease, standby=standby)
+        made: Json = self.call(
+            "run_claim", jobs=list(jobs), worker=worker, ttl_s=lease, standby=standby, process=this_process(),
+            max_crashes=dict(max_crashes or {}),
+        )
         return made
 
     def runs(
