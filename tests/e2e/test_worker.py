@@ -118,6 +118,10 @@ def worker(hold: HomeForTests, tmp_path: Path) -> Any:
     return work
 
 
+def parked_items(hold: HomeForTests) -> list[dict[str, Any]]:
+    return [i for i in hold("inbox", "--json").json if i["kind"] == "parked_run"]
+
+
 def test_jobs_run_and_their_value_is_the_runs_outcome(host: Host, hold: HomeForTests, worker: Any) -> None:
     first = host.work.submit("add", {"a": 2, "b": 3})
     second = hold("work", "submit", "add later", "--params", '{"a": 4, "b": 5}', "--item", "add").out.strip()
@@ -155,9 +159,17 @@ def test_a_run_with_a_step_in_doubt_waits_for_a_person_and_then_goes_on(
     assert "\tparked\t" in hold("work", "ls", "--state", "parked").out
     status = hold("work", "status", run)
     assert "waits for\tpay" in status.out
+    item = parked_items(hold)[0]
+    assert (item["text"], item["detail"]["run"]) == (f"{job} {run} waits for step 'pay' to be settled", run)
+    told = hold("answer", item["id"], "yes")
+    assert (told.code, f"hold step settle {run} pay" in told.err, told.err.count("\n")) == (2, True, 1)
+    told = hold("answer", item["id"], "--approve")
+    assert (told.code, f"hold step settle {run} pay" in told.err) == (2, True)
     again = worker()
     assert (again.code, "begun" in again.err) == (1, False)  # it does not ask again and again
+    assert [i["id"] for i in parked_items(hold)] == [item["id"]]  # and is one item, however often it is looked at
     assert hold("step", "settle", run, "pay", "--done", "--result", '"r7"', "--evidence", "the bank's list").code == 0
+    assert parked_items(hold) == []
     assert worker().code == 0
     assert host.work.status(run)["outcome"] == {"receipt": "r7"}
 
@@ -189,7 +201,9 @@ def test_a_job_that_kills_its_workers_is_parked_after_three_and_tried_again_when
     assert [c["worker"] for c in status["parked"]["crashes"]] == ["w0", "w1", "w2"]
     assert status["parked"]["last_step"] == "first"
     assert f"hold work retry {run}" in hold("work", "status", run).err
+    assert [i["text"] for i in parked_items(hold)] == [f"dies {run}: 3 workers died at it, and no other one takes it"]
     assert hold("work", "retry", run, "--why", "looked at it").code == 0
+    assert parked_items(hold) == []
     assert worker().code == -signal.SIGKILL
     assert host.work.status(run)["state"] == "active"
 

@@ -34,6 +34,7 @@ _WITH_REQUEST = frozenset({
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
     "run_claim", "run_retry", "artifact_put", "artifact_rm", "claim_add", "claim_rm", *CHANGING,
 })  # fmt: skip
+_FREEING = frozenset({"step_settle", "run_retry", "run_end"})  # by hand: what was parked may go on
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 
 
@@ -62,7 +63,10 @@ class Work(Briefs):
         if name in _WITH_REQUEST:
             args.setdefault("request", ids.new("req_"))
         if self._direct is not None:
-            return self._direct.call(name, args)
+            answer = self._direct.call(name, args)
+            if name in _FREEING and args.get("epoch") is None:
+                self.tell_parked()
+            return answer
         deadline = time.monotonic() + STORE_WAIT_S
         message = {"op": "work", "call": name, "args": args, "store": self.store}
         while True:  # a host that dies again and again while it is asked is waited out, as a restarting server is
@@ -131,6 +135,18 @@ class Work(Briefs):
             max_crashes=dict(max_crashes or {}),
         )
         return made
+
+    def tell_parked(self) -> list[Json]:
+        """The runs that wait for a person. Of a store on a server, this home's inbox is told."""
+        found: list[Json] = self.call("run_parked")
+        if self._direct is not None and self.store is not None:
+            from ..store.open import without_password
+
+            try:
+                self._host.call("parked", store=without_password(self.store), runs=found)
+            except HoldfastError:
+                pass  # no host here, or none that lets us: whoever looks at the store sees them
+        return found
 
     def runs(
         self, *, task: str | None = None, state: str | None = None, job: str | None = None, limit: int = 100

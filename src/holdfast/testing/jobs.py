@@ -95,7 +95,7 @@ class JobsSuite:
         async with working(store_url) as work:
             await work.project_init(name="p", root="/p")
             await work.task_add(project="p", title="t", id="1")
-            mine = {"task": "1", "project": "p", "worker": "W", "ttl_s": _LONG_S}
+            mine: dict[str, Any] = {"task": "1", "project": "p", "worker": "W", "ttl_s": _LONG_S}
             first = await work.task_start(**mine, process=process("p1"))
             for other in (process("p2"), None):
                 with refused("busy"):

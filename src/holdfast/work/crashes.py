@@ -40,7 +40,7 @@ def holders(jobs: tuple[str, ...], place: str) -> Transaction[list[Holder]]:
         " ORDER BY h.run, h.epoch LIMIT ?",
         (place, *jobs, _HOLDERS_MAX),
     )
-    return [Holder(*row[:6], leased=bool(row[6])) for row in rows]
+    return [Holder(run, epoch, worker, pid, at, job, bool(leased)) for run, epoch, worker, pid, at, job, leased in rows]
 
 
 def looked_at(holder: Holder, gone: bool, most: int) -> Transaction[None]:

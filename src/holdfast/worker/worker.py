@@ -48,7 +48,8 @@ class Worker:
         self._stopping = threading.Event()
         self._signal = 0
         self._current: Any = None  # the run at hand
-        self._parked = 0  # runs that wait for a person, at the last look
+        self._parked = 0  # runs of its jobs that wait for a person, at the last look
+        self._waiting: list[Json] = []  # the same of all jobs, as people were told
 
     def run(self) -> int:
         """The process's exit status."""
@@ -64,6 +65,7 @@ class Worker:
                     self._work_at(host, made)
                     continue
                 self._parked = made["parked"]
+                self._look_at_parked(host, self._parked)
                 if self._once and not made["active"]:
                     break
                 left = WORKER_LOOK_S if made["next_in_s"] is None else made["next_in_s"]
@@ -127,8 +129,18 @@ class Worker:
             raise
         finally:
             self._current = None
+        if end.how == "parked":
+            self._look_at_parked(host, 1)
         facts = {"step": end.value} if end.how == "parked" else {"outcome": end.value} if end.how == "done" else {}
         self._events.tell(end.how, **about, **facts, message=end.message)
+
+    def _look_at_parked(self, host: Host, count: int) -> None:
+        """A person is told: by the host that wrote it, or, of a store on a server, through this home's host."""
+        if count or self._waiting:
+            found = host.work.call("run_parked")
+            if found != self._waiting and host.work.shared:
+                host.work.tell_parked()
+            self._waiting = found
 
     def _call(self, host: Host, job: Any, made: Json) -> Ending:
         run, outcome, error = self._hold(host.work.held(made, self._lease)), None, None
