@@ -13,6 +13,7 @@ from ..wire import requests
 from .briefs_sync import Briefs
 from .process import this_process
 from .project import context
+from .replaying import Place
 from .run_state_sync import RunState
 from .steps_sync import Steps
 from .tasks_sync import CHANGING, Tasks
@@ -34,6 +35,7 @@ _WITH_REQUEST = frozenset({
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
     "run_claim", "run_retry", "artifact_put", "artifact_rm", "claim_add", "claim_rm", *CHANGING,
 })  # fmt: skip
+_NOTING = frozenset({"log_append", "memory_append", "memory_set", "checkpoint_restore"})  # one call is one note
 _FREEING = frozenset({"step_settle", "run_retry", "run_end"})  # by hand: what was parked may go on
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 
@@ -102,9 +104,12 @@ class Work(Briefs):
                 continue
             return self.held(made, lease)
 
-    def held(self, made: Json, lease: float) -> Run:
-        """The run whose lease was just given, kept from now on; what its last worker ran in a session is settled."""
-        run = Run(self, made, lease)
+    def held(self, made: Json, lease: float, *, job: bool = False) -> Run:
+        """The run whose lease was just given, kept from now on; what its last worker ran in a session is settled.
+
+        `job`: it is worked at from the beginning each time, so what it notes is written once for each place.
+        """
+        run = Run(self, made, lease, Place() if job else None)
         if run.in_doubt and run.state == "active":
             run.in_doubt = self.settle_execs(run.id, run.epoch)
         return run
@@ -183,7 +188,7 @@ class Work(Briefs):
 
     def put_artifact(
         self, run: str, name: str, content: bytes, *, media: str | None = None, sources: Sequence[str] = (),
-        epoch: int | None = None, why: str | None = None,
+        epoch: int | None = None, why: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         """Keep content under a name. Its pieces come first; it has the name when all of it is there."""
         import base64
@@ -198,7 +203,7 @@ class Work(Briefs):
             self.call("artifact_piece", sha256=sha256, piece=n, data=base64.b64encode(piece).decode())
         put: Json = self.call(
             "artifact_put", run=run, name=name, sha256=sha256, data=small, media=media, sources=list(sources),
-            epoch=epoch, why=why,
+            epoch=epoch, why=why, **({} if request is None else {"request": request}),
         )  # fmt: skip
         return put
 
@@ -218,8 +223,8 @@ class Work(Briefs):
 class Run(RunState, Steps):
     """A run whose lease this process holds, renewed in the background. Use it with `with`, or `close` it."""
 
-    def __init__(self, work: Work, made: Json, lease: float) -> None:
-        self._work, self._lease = work, lease
+    def __init__(self, work: Work, made: Json, lease: float, place: Place | None = None) -> None:
+        self._work, self._lease, self._place = work, lease, place
         self.id: str = made["run"]
         self.task: str | None = made["task"]
         self.attempt: int = made["n"]
@@ -261,9 +266,12 @@ class Run(RunState, Steps):
         death. The step's result: `exit_code`, `output` (its end), `exec_id`, `start`, `end`.
         """
         self._check()
-        return self._work.exec(
+        done = self._work.exec(
             self.id, key, session, *command, effect=effect, timeout=timeout, why=why, epoch=self.epoch
         )
+        if self._place is not None and done["state"] in ("exited", "shell_ended"):
+            self._place.finished(key)
+        return done
 
     def log(
         self, body: object, *, kind: str = "message", step: str | None = None, why: str | None = None
@@ -283,7 +291,7 @@ class Run(RunState, Steps):
         self._check()
         raw = content.encode() if isinstance(content, str) else bytes(content)
         return self._work.put_artifact(
-            self.id, name, raw, media=media, sources=sources, epoch=self.epoch, why=why
+            self.id, name, raw, media=media, sources=sources, epoch=self.epoch, why=why, **self._once()
         )
 
     def get(self, name: str) -> bytes:
@@ -331,14 +339,23 @@ class Run(RunState, Steps):
         if self.leaving:
             raise Leaving
 
+    def _once(self) -> Json:
+        """The request id of this place in a job; elsewhere each call is another one."""
+        return {} if self._place is None else self._place.once()
+
     def _call(self, name: str, /, **args: Any) -> Any:
+        if name in _NOTING:
+            args |= self._once()
         return self._work.call(name, run=self.id, epoch=self.epoch, **args)
 
     def _step(self, name: str, args: Json) -> Any:
         from ..wire import quick
 
         args["run"], args["epoch"] = self.id, self.epoch
-        return self._work.ask(name, args, quick)
+        answer = self._work.ask(name, args, quick)
+        if self._place is not None:
+            self._place.heard(name, args, answer)
+        return answer
 
     def _located(self, sessions: object) -> object:
         return self._work.located(sessions)

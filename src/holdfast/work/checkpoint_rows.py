@@ -69,6 +69,12 @@ def row(run: str, seq: int | None) -> Transaction[Row | None]:
     return Row(*rows[0]) if rows else None
 
 
+def made(run: str, request: str) -> Transaction[Row | None]:
+    """The one that a request saved."""
+    known = yield Query("SELECT seq FROM checkpoint WHERE run = ? AND request = ?", (run, request))
+    return (yield from row(run, int(known[0][0]))) if known else None
+
+
 def wanted(run: str, seq: int | None) -> Transaction[Row]:
     found = yield from row(run, seq)
     if found is None:

@@ -143,7 +143,7 @@ class Worker:
             self._waiting = found
 
     def _call(self, host: Host, job: Any, made: Json) -> Ending:
-        run, outcome, error = self._hold(host.work.held(made, self._lease)), None, None
+        run, outcome, error = self._hold(host.work.held(made, self._lease, job=True)), None, None
         try:
             outcome = job(run)
         except (Exception, Leaving) as e:  # noqa: BLE001 - a job may raise anything; what it means is decided below
@@ -165,7 +165,7 @@ class Worker:
     async def _await(self, job: Any, made: Json) -> Ending:
         """The same for a job that is a coroutine, in an event loop of its own."""
         async with AsyncHost() as host:
-            run, outcome, error = self._hold(await host.work.held(made, self._lease)), None, None
+            run, outcome, error = self._hold(await host.work.held(made, self._lease, job=True)), None, None
             try:
                 outcome = await job(run)
             except (Exception, Leaving) as e:  # noqa: BLE001 - as above
