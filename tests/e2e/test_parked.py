@@ -83,6 +83,7 @@ def test_an_agent_sees_no_parked_run_and_cannot_make_one_vanish(hold: HomeForTes
         mole.call("parked", store="postgresql://somewhere/else", runs=[])
         bad = {"run": "r", "job": "j", "hint": "h"}
         large = {**bad, "reason": "crashes", "count": 3, "hint": "x" * 100_000}
+        runs: Any
         for runs in ("x", [1], [{}] * 101, [{**bad, "reason": "why"}], [{**bad, "reason": "in_doubt"}], [large]):
             with pytest.raises(HoldfastError) as refused:
                 mole.call("parked", store="postgresql://somewhere/else", runs=runs)
