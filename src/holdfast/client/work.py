@@ -137,12 +137,12 @@ class AsyncWork(AsyncBriefs):
 
     async def claim(
         self, jobs: Sequence[str], *, worker: str, lease: float, standby: bool = False,
-        max_crashes: Mapping[str, int] | None = None,
+        max_crashes: Mapping[str, int] | None = None, left: Sequence[str] = (),
     ) -> Json:
         """The next run of these jobs, leased to this worker; without one, `run` is None. What `hold worker` asks."""
         made: Json = await self.call(
             "run_claim", jobs=list(jobs), worker=worker, ttl_s=lease, standby=standby, process=this_process(),
-            max_crashes=dict(max_crashes or {}),
+            max_crashes=dict(max_crashes or {}), left=list(left),
         )
         return made
 

@@ -159,7 +159,9 @@ class JobsSuite:
             await expired(work, run)
             await claim(work, "too slow", process=process("p4"), ttl_s=SHORT_S)  # it lives, and lost its lease
             await expired(work, run)
-            assert (await claim(work, "w", process=process("p5")))["run"] == run
+            await claim(work, "its store was away", process=dead("p6"), ttl_s=SHORT_S)
+            await expired(work, run)
+            assert (await claim(work, "w", process=process("p5"), left=["p6"]))["run"] == run
             assert (await work.run_status(run=run))["crashes"] == 0
 
     async def test_a_crash_counts_also_where_another_machine_took_over_first(self, store_url: str) -> None:

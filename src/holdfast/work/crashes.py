@@ -2,7 +2,8 @@
 
 Whoever looks for work looks after the processes of its own machine first. One that is gone without having given its run
 back has crashed: its lease ends now, and the run counts it. Given back (SIGTERM, the end of the job, a fenced worker
-that leaves) is no crash, and one whose machine was lost or booted anew cannot be looked at and is not counted.
+that leaves) is no crash, nor is one that ended because its store was away (worker/left.py). One whose machine was lost
+or booted anew cannot be looked at and is not counted.
 """
 
 from __future__ import annotations
@@ -28,19 +29,21 @@ class Holder(NamedTuple):
     pid: int
     started: int
     job: str
+    process: str
     leased: bool  # its lease is still the run's
 
 
 def holders(jobs: tuple[str, ...], place: str) -> Transaction[list[Holder]]:
     """Those of one place that work, or worked, at runs of these jobs."""
     rows = yield Query(
-        "SELECT h.run, h.epoch, h.worker, h.pid, h.started, r.job, a.epoch = h.epoch AND a.lease_until > {now}"
+        "SELECT h.run, h.epoch, h.worker, h.pid, h.started, r.job, h.instance,"
+        " a.epoch = h.epoch AND a.lease_until > {now}"
         " FROM holding h JOIN run r ON r.id = h.run JOIN attempt a ON a.id = r.attempt"
         f" WHERE h.place = ? AND r.state = 'active' AND r.job IN ({', '.join('?' * len(jobs))})"
         " ORDER BY h.run, h.epoch LIMIT ?",
         (place, *jobs, _HOLDERS_MAX),
     )
-    return [Holder(run, epoch, worker, pid, at, job, bool(leased)) for run, epoch, worker, pid, at, job, leased in rows]
+    return [Holder(*row)._replace(leased=bool(row[-1])) for row in rows]
 
 
 def looked_at(holder: Holder, gone: bool, most: int) -> Transaction[None]:

@@ -28,12 +28,13 @@ class JobCalls:
 
     async def run_claim(
         self, *, jobs: list[str], worker: str, ttl_s: float = RUN_LEASE_S, standby: bool = False,
-        max_crashes: dict[str, int] | None = None, process: Json | None = None, by: str | None = None,
-        request: str | None = None,
+        max_crashes: dict[str, int] | None = None, left: list[str] | None = None, process: Json | None = None,
+        by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         """The next run of these jobs that is free, leased to this worker; `run` is null when there is none.
 
         What workers of this machine left by dying is counted first; with `max_crashes` of a job its run is parked.
+        `left`: processes that are known to have ended by themselves.
         """
         if type(jobs) is not list or not 0 < len(jobs) <= JOBS_MAX:
             raise invalid(f"a worker knows 1 to {JOBS_MAX} jobs", "register them in a holdfast.Jobs()")
@@ -45,13 +46,13 @@ class JobCalls:
             request=request or ids.new("req_"),
             process=check_process(process),
         )
-        await self._count_crashes(wanted.jobs, _most(max_crashes))
+        await self._count_crashes(wanted.jobs, _most(max_crashes), frozenset(map(str, left or ())))
         return await self.store.write(lambda: taking.claim(wanted))
 
-    async def _count_crashes(self, jobs: tuple[str, ...], most: dict[str, int]) -> None:
+    async def _count_crashes(self, jobs: tuple[str, ...], most: dict[str, int], left: frozenset[str]) -> None:
         place = here.place()
         for holder in await self.store.read(lambda: crashes.holders(jobs, place)) if place else ():
-            gone = here.gone(holder.pid, holder.started)
+            gone = holder.process not in left and here.gone(holder.pid, holder.started)
             if gone or not holder.leased:
                 limit = most.get(holder.job, JOB_CRASHES_MAX)
                 await self.store.write(partial(crashes.looked_at, holder, gone, limit))

@@ -69,8 +69,8 @@ def _hold(run: str, epoch: int, wanted: Claim) -> Transaction[None]:
     process = wanted.process
     if process is not None and process.place:
         yield Query(
-            "INSERT INTO holding (run, epoch, worker, place, pid, started) VALUES (?, ?, ?, ?, ?, ?)",
-            (run, epoch, wanted.worker, process.place, process.pid, process.started),
+            "INSERT INTO holding (run, epoch, worker, instance, place, pid, started) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (run, epoch, wanted.worker, *process),
         )
 
 

@@ -19,15 +19,18 @@ import os
 import signal
 import socket
 import threading
+import time
 from typing import Any
 
 from ..client.aio import AsyncHost
 from ..client.jobs import Jobs
+from ..client.process import this_process
 from ..client.sync import Host
 from ..client.work import own_name
 from ..model.errors import HoldfastError
 from ..model.limits import WORKER_LOOK_S
 from ..model.work import Fenced, Leaving
+from . import left
 from .ending import Ending, ending
 from .events import Events
 
@@ -59,7 +62,7 @@ class Worker:
             while not self._stopping.is_set():
                 made = host.work.claim(
                     self._jobs.names, worker=self.name, lease=self._lease, standby=self._standby,
-                    max_crashes=self._jobs.max_crashes,
+                    max_crashes=self._jobs.max_crashes, left=left.marks(host.home.path, time.time()),
                 )
                 if made["run"] is not None:
                     self._work_at(host, made)
@@ -68,8 +71,8 @@ class Worker:
                 self._look_at_parked(host, self._parked)
                 if self._once and not made["active"]:
                     break
-                left = WORKER_LOOK_S if made["next_in_s"] is None else made["next_in_s"]
-                self._stopping.wait(max(_LEAST_PAUSE_S, min(WORKER_LOOK_S, left)))
+                pause_s = WORKER_LOOK_S if made["next_in_s"] is None else made["next_in_s"]
+                self._stopping.wait(max(_LEAST_PAUSE_S, min(WORKER_LOOK_S, pause_s)))
         if self._once and self._parked:
             self._events.tell("waiting", parked=self._parked)
         self._events.tell("stopped", worker=self.name)
@@ -126,6 +129,9 @@ class Worker:
             end = asyncio.run(self._await(job, made)) if waits else self._call(host, job, made)
         except Fenced:
             self._say_leaving(self._current)
+            raise
+        except HoldfastError:  # the store is away, and cannot be told
+            left.mark(host.home.path, this_process()["id"])
             raise
         finally:
             self._current = None

@@ -10,6 +10,7 @@ CREATE TABLE holding (
   run TEXT NOT NULL,
   epoch {int} NOT NULL,
   worker TEXT NOT NULL,
+  instance TEXT NOT NULL,          -- of the process
   place TEXT NOT NULL,             -- the boot and the process numbers that `pid` is one of
   pid {int} NOT NULL,
   started {int} NOT NULL,          -- ticks after the boot
