@@ -55,7 +55,7 @@ def after(item: Json, event: str) -> str:
 
 
 def instead(item: Json) -> str:
-    return _INSTEAD[item["kind"]].format(id=item["id"], hint=item["detail"].get("hint"))
+    return _INSTEAD[item["kind"]].format(id=item["id"], hint=(item.get("detail") or {}).get("hint"))
 
 
 def over(item: Json) -> HoldfastError:
