@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +14,13 @@ import pytest
 
 import holdfast
 from holdfast.client.sync import Host
-from tests.support.home import HOLD, HomeForTests, Result
+from tests.support.home import HOLD, HomeForTests, Result, until
 from tests.support.postgres import Server
 
 DEADLINE_S = 90
 
 APP = """
+import os, signal, time
 import holdfast
 jobs = holdfast.Jobs()
 empty = holdfast.Jobs()
@@ -112,6 +114,19 @@ async def pays_on_a_thread(run):
         threading.Timer(0.2, go.set).start()
 
 @jobs.job
+def dies(run):
+    run.step("first", lambda: 1, effect="none")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+@jobs.job(max_crashes=1)
+def sleeps(run):
+    with open(run.params["begun"], "a") as begun:
+        begun.write("x")
+    while not os.path.exists(run.params["go"]):
+        time.sleep(0.02)
+    return "woken"
+
+@jobs.job
 def in_a_shell(run):
     return run.exec("build", run.params["session"], "echo built", timeout=60)["output"]
 """
@@ -129,6 +144,26 @@ def host(request: pytest.FixtureRequest, hold: HomeForTests, monkeypatch: pytest
 
 
 @pytest.fixture
+def started(hold: HomeForTests, tmp_path: Path) -> Iterator[Any]:
+    """Start a `hold worker` that goes on beside the test, its lines in a file."""
+    (tmp_path / "app.py").write_text(APP)
+    made: list[subprocess.Popen[bytes]] = []
+
+    def start(*words: str) -> tuple[subprocess.Popen[bytes], Path]:
+        lines = tmp_path / f"worker{len(made)}.lines"
+        with open(lines, "wb") as file:
+            made.append(subprocess.Popen(
+                [*HOLD, "worker", "app:jobs", *words], env=hold.env, cwd=tmp_path, stdout=file, stderr=file
+            ))
+        return made[-1], lines
+
+    yield start
+    for process in made:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
 def worker(hold: HomeForTests, tmp_path: Path) -> Any:
     """Run `hold worker` in a folder with app.py until nothing is left to do."""
     (tmp_path / "app.py").write_text(APP)
@@ -141,6 +176,10 @@ def worker(hold: HomeForTests, tmp_path: Path) -> Any:
         return Result(done)
 
     return work
+
+
+def parked_items(hold: HomeForTests) -> list[dict[str, Any]]:
+    return [i for i in hold("inbox", "--json").json if i["kind"] == "parked_run"]
 
 
 def test_jobs_run_and_their_value_is_the_runs_outcome(host: Host, hold: HomeForTests, worker: Any) -> None:
@@ -215,13 +254,75 @@ def test_a_run_with_a_step_in_doubt_waits_for_a_person_and_then_goes_on(
 ) -> None:
     run = host.work.submit(job)
     done = worker()
-    assert (done.code, "waits for step 'pay' to be settled" in done.err) == (0, True), done.err
+    assert (done.code, "waits for step 'pay' to be settled" in done.err) == (1, True), done.err
+    assert "1 of its runs wait for a person: hold work ls --state parked" in done.err
+    assert [(r["run"], r["state"]) for r in hold("work", "ls", "--json").json] == [(run, "parked")]
+    assert "\tparked\t" in hold("work", "ls", "--state", "parked").out
     status = hold("work", "status", run)
     assert "waits for\tpay" in status.out
-    assert "begun" not in worker().err  # it does not ask again and again
+    item = parked_items(hold)[0]
+    assert (item["text"], item["detail"]["run"]) == (f"{job} {run} waits for step 'pay' to be settled", run)
+    told = hold("answer", item["id"], "yes")
+    assert (told.code, f"hold step settle {run} pay" in told.err, told.err.count("\n")) == (2, True, 1)
+    told = hold("answer", item["id"], "--approve")
+    assert (told.code, f"hold step settle {run} pay" in told.err) == (2, True)
+    again = worker()
+    assert (again.code, "begun" in again.err) == (1, False)  # it does not ask again and again
+    assert [i["id"] for i in parked_items(hold)] == [item["id"]]  # and is one item, however often it is looked at
     assert hold("step", "settle", run, "pay", "--done", "--result", '"r7"', "--evidence", "the bank's list").code == 0
+    assert parked_items(hold) == []
     assert worker().code == 0
     assert host.work.status(run)["outcome"] == {"receipt": "r7"}
+
+
+def test_a_worker_of_the_same_name_does_not_take_what_another_one_holds(
+    host: Host, worker: Any, started: Any, tmp_path: Path
+) -> None:
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    run = host.work.submit("sleeps", {"begun": str(begun), "go": str(go)})
+    first, _ = started("--name", "W", "--once")
+    until(begun.exists)
+    other = host.work.submit("add", {"a": 1, "b": 1})
+    second, lines = started("--name", "W", "--once")
+    until(lambda: f"add {other}: done" in lines.read_text())  # it has looked, past the one that is held
+    assert host.work.status(run)["worker"] == "W"
+    go.touch()
+    assert (first.wait(DEADLINE_S), second.wait(DEADLINE_S)) == (0, 0)
+    assert (begun.read_text(), host.work.status(run)["epoch"], host.work.status(run)["outcome"]) == ("x", 1, "woken")
+
+
+def test_a_job_that_kills_its_workers_is_parked_after_three_and_tried_again_when_asked(
+    host: Host, hold: HomeForTests, worker: Any
+) -> None:
+    run = host.work.submit("dies")
+    codes = [worker("--name", f"w{n}").code for n in range(5)]
+    assert codes == [-signal.SIGKILL] * 3 + [1, 1]
+    status = hold("work", "status", run, "--json").json
+    assert (status["state"], status["crashes"], status["parked"]["reason"]) == ("parked", 3, "crashes")
+    assert [c["worker"] for c in status["parked"]["crashes"]] == ["w0", "w1", "w2"]
+    assert status["parked"]["last_step"] == "first"
+    assert f"hold work retry {run}" in hold("work", "status", run).err
+    assert [i["text"] for i in parked_items(hold)] == [f"dies {run}: 3 workers died at it, and no other one takes it"]
+    assert hold("work", "retry", run, "--why", "looked at it").code == 0
+    assert parked_items(hold) == []
+    assert worker().code == -signal.SIGKILL
+    assert host.work.status(run)["state"] == "active"
+
+
+def test_a_worker_that_was_asked_to_stop_and_killed_for_being_slow_has_not_crashed(
+    host: Host, worker: Any, started: Any, tmp_path: Path
+) -> None:
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    run = host.work.submit("sleeps", {"begun": str(begun), "go": str(go)})
+    first, _ = started("--lease", "2s")
+    until(begun.exists)
+    first.terminate()
+    until(lambda: any(e["body"].get("event") == "leaving" for e in host.work.call("log_read", run=run)))
+    first.kill()
+    go.touch()
+    assert worker().code == 0
+    status = host.work.status(run)
+    assert (status["crashes"], status["outcome"], begun.read_text()) == (0, "woken", "xx")
 
 
 def test_a_job_can_run_a_command_in_a_session(host: Host, hold: HomeForTests, worker: Any) -> None:

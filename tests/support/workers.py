@@ -29,6 +29,7 @@ plain = {module}.move
     return {await_}plain(database, batch, step)
 
 {module}.move = move
+jobs.max_crashes["migrate"] = 1000  # the tests kill more of them than a job's own mistakes should
 """
 
 

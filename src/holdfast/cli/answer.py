@@ -47,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
             "usage", "a secret is never taken from the command line, where others can read it",
             f"hold answer {args.ask} asks for it, or pass it with --stdin",
         )  # fmt: skip
+    if item["kind"] == "parked_run":
+        raise HoldfastError("usage", f"{item['id']} is no question: {item['text']}", str(item["detail"]["hint"]))
     if args.approve or args.deny:
         done = host.answer_raw(item["id"], approve=args.approve, why=args.why)
     else:

@@ -1,4 +1,4 @@
-"""What waits for a person: sessions at a prompt, questions, approvals, requests for the controls.
+"""What waits for a person: sessions at a prompt, questions, approvals, requests for the controls, parked runs.
 
   hold inbox
   hold inbox -f                        each item as it comes, changes and goes
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_STYLES = {"secret": "magenta", "approval": "yellow", "control_request": "yellow", "question": "cyan", "input": "green"}
+_STYLES = {"secret": "magenta", "approval": "yellow", "control_request": "yellow", "question": "cyan", "input": "green",
+           "parked_run": "yellow"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.verb == "start":
         lease = RUN_LEASE_S if args.lease is None else arguments.seconds(args.lease)
         answer = tasks.start(
-            args.task, worker=args.worker, backend=args.backend, take=args.take, lease=lease, **which
+            args.task, worker=args.worker, backend=args.backend, take=args.take, lease=lease, lasting=False, **which
         )
     elif args.verb == "done":
         answer = _done(args, tasks, which)

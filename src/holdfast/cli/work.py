@@ -14,7 +14,7 @@ from __future__ import annotations
 from ..client.project import context
 from ..client.sync import Host
 from ..model.errors import HoldfastError
-from ..model.work import RUN_STATES
+from ..model.work import RUN_STATES_SHOWN
 from . import arguments, output, work_run
 from .step import parsed, settling
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN|JOB", nargs="?", help="a run's id or its beginning; submit: the job")
     parser.add_argument("--task", metavar="ID", help="begin, submit, ls: the task it belongs to")
     parser.add_argument("--job", metavar="JOB", help="ls: only runs of this job")
-    parser.add_argument("--state", choices=RUN_STATES, help="ls: only runs in this state")
+    parser.add_argument("--state", choices=RUN_STATES_SHOWN, help="ls: only runs in this state")
     parser.add_argument("--params", metavar="JSON", help="begin, submit: its parameters")
     parser.add_argument("--item", metavar="NAME", dest="items", action="append",
                         help="begin, submit: what is to be done, one by one")  # fmt: skip
@@ -91,10 +91,13 @@ def _show(status: dict[str, Any]) -> None:
         rows.append((kind, f"{len(status['items'][kind])} of {status['items']['total']}"))
     rows += [("to settle", f"{s['key']} ({s['effect']}) by {s['settle_by']}") for s in status["in_doubt"]]
     rows += [("waits for", status["waits_for"])] if status["waits_for"] else []
+    rows += [("crashes", f"{status['crashes']} workers died at it")] if status["crashes"] else []
     if status["state"] == "failed":
         rows.append(("failed with", _failure(status["outcome"])))
     rows += [("session", f"{s['session']} from {s['from_offset']}") for s in status["sessions"]]
     output.table(("WHAT", "IS"), rows)
+    if status["parked"] and status["parked"]["reason"] == "crashes":
+        output.note(output.safe(status["parked"]["hint"]))
     for step in status["in_doubt"]:
         command = settling(status["run"], step["key"])
         output.note(output.safe(f"look what became of {step['key']}, then: {command}"))

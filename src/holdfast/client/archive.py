@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 FORMAT = 1
 HEADER = "holdfast-backup.json"
 LEDGER, HEAD = "host.db", "journal.head"
-_HEADER_BYTES_MAX = 1 << 16  # a handful of short values
+_HEADER_BYTES_MAX = 1 << 16  # a handful of short values, or what tar says of a member before it
 _NAME_BYTES_MAX = 1024  # sessions/ses_…/exec/exe_….json is 60
 _COPY_BYTES = 1 << 20
 _PADDING_BYTES_MAX = 1 << 20  # tar fills its last block of 10 kB
+_MEMBERS_MAX = 1_000_000  # a home of ten thousand sessions has a few hundred thousand; empty ones pack to a byte each
+_MEMBERS = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE)
 # What belongs to running processes, or to this machine's agents: a restored home has none of it.
 _LIVING = re.compile(
     r"host\.(lock|log|sock)(\..*)?|host\.db-(wal|shm|journal)|work\.db-(wal|shm)|running\.json|web\.(json|lock|log)|roles|keeper\.(lock|sock|json)|links/.*"
@@ -129,12 +131,27 @@ def _member(name: str, kind: bytes, size: int, mtime: float = 0) -> tarfile.TarI
 def check_member(name: str, kind: bytes) -> str:
     """The relative path of a member, if it is one that a backup of ours can hold; raises for anything else."""
     made_by = "it was not made by hold backup; nothing was changed"
-    if kind not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
+    if kind not in _MEMBERS:
         raise invalid(f"the backup holds {name[:100]!r}, which is neither file nor folder", made_by)
     plain = not any(part in ("", ".", "..") for part in name.split("/")) and "\0" not in name
     if not plain or len(os.fsencode(name)) > _NAME_BYTES_MAX or not belongs(name):
         raise invalid(f"the backup holds {name[:100]!r}, which is no name in a home's backup", made_by)
     return name
+
+
+class _Plain(tarfile.TarInfo):
+    """A member as our own backups have them. What tarfile would read into memory whole, or without an end, is refused
+    before it does: a long extended header, one for all members, the map of a sparse file."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> Any:  # the method that tarfile names for subclasses to override
+        if self.type == tarfile.GNUTYPE_SPARSE:
+            check_member(self.name, self.type)
+        if self.type == tarfile.XGLTYPE or (self.type not in _MEMBERS and self.size > _HEADER_BYTES_MAX):
+            raise ValueError(f"a header of {self.size:,} bytes")
+        return super()._proc_member(tar)  # type: ignore[misc]
+
+    def _proc_gnusparse_10(self, *_: object) -> None:
+        check_member(self.name, tarfile.GNUTYPE_SPARSE)
 
 
 def unpack(source: IO[bytes], folder: str, room_bytes: int) -> dict[str, Any]:
@@ -145,10 +162,16 @@ def unpack(source: IO[bytes], folder: str, room_bytes: int) -> dict[str, Any]:
     """
     try:
         # gzip's own reader, because tarfile's does not look at the checksum.
-        with gzip.GzipFile(fileobj=source) as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
+        with (
+            gzip.GzipFile(fileobj=source) as packed,
+            tarfile.open(fileobj=packed, mode="r|", tarinfo=_Plain) as tar,
+        ):
             members = iter(tar)
             about = _read_header(tar, next(members, None))
-            for member in members:
+            for n, member in enumerate(members):
+                tar.members.clear()  # type: ignore[attr-defined]  # it keeps all of them, and none is asked for again
+                if n == _MEMBERS_MAX:
+                    raise ValueError(f"it has more than {_MEMBERS_MAX:,} files")
                 name = check_member(member.name, tarfile.GNUTYPE_SPARSE if member.issparse() else member.type)
                 path = os.path.join(folder, name)
                 if member.isdir():
@@ -161,7 +184,7 @@ def unpack(source: IO[bytes], folder: str, room_bytes: int) -> dict[str, Any]:
                 about["files"] += 1
             if len(packed.read(_PADDING_BYTES_MAX)) == _PADDING_BYTES_MAX:  # reaches the checksum at the very end
                 raise ValueError("there is something behind its end")
-    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as e:
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RecursionError) as e:
         if isinstance(e, OSError) and e.errno:
             raise HoldfastError("failed", f"it cannot be unpacked: {e.strerror}", "nothing was changed") from None
         raise invalid(f"the backup is damaged: {str(e)[:200]}", "nothing was changed") from None

@@ -35,10 +35,12 @@ class Held:
 
 
 class AsyncRunState:
-    """A part of AsyncRun, which gives it `_call` and `_check`."""
+    """A part of AsyncRun, which gives it `_call`, `_check` and `_once`."""
 
     id: str
+    resumed: bool
     _held: Held | None = None
+    _once: Callable[[], Json]
     _call: Callable[..., Coroutine[Any, Any, Any]]
     _check: Callable[[], None]
 
@@ -50,6 +52,10 @@ class AsyncRunState:
         from ..work.replay import owned
 
         self._check()
+        once = self._once()
+        if once and self.resumed and (before := await self._call_read("checkpoint_made", **once)) is not None:
+            found: Json = before
+            return found
         if "sessions" in fields:
             fields["sessions"] = await self._located(fields["sessions"])
         held = await self._current()
@@ -61,7 +67,7 @@ class AsyncRunState:
         try:
             saved: Json = await self._call(
                 "checkpoint_put", **await self._record(change.record), hash=change.hash, size=change.size,
-                log_upto=held.upto, base=None if change.whole else held.seq, base_hash=held.hash, label=label,
+                log_upto=held.upto, base=None if change.whole else held.seq, base_hash=held.hash, label=label, **once,
             )  # fmt: skip
         except HoldfastError as e:
             if e.code != "conflict":
@@ -69,7 +75,7 @@ class AsyncRunState:
         else:
             self._held = Held(held.encoder, held.state, saved["seq"], saved["hash"], saved["log_upto"])
             return saved
-        saved = await self._call("checkpoint_save", **await self._given(fields), label=label, locked=True)
+        saved = await self._call("checkpoint_save", **await self._given(fields), label=label, locked=True, **once)
         await self._follow(held, fields, saved)
         return saved
 

@@ -31,10 +31,12 @@ class Held:
 
 
 class RunState:
-    """A part of Run, which gives it `_call` and `_check`."""
+    """A part of Run, which gives it `_call`, `_check` and `_once`."""
 
     id: str
+    resumed: bool
     _held: Held | None = None
+    _once: Callable[[], Json]
     _call: Callable[..., Any]
     _check: Callable[[], None]
 
@@ -46,6 +48,10 @@ class RunState:
         from ..work.replay import owned
 
         self._check()
+        once = self._once()
+        if once and self.resumed and (before := self._call_read("checkpoint_made", **once)) is not None:
+            found: Json = before
+            return found
         if "sessions" in fields:
             fields["sessions"] = self._located(fields["sessions"])
         held = self._current()
@@ -57,7 +63,7 @@ class RunState:
         try:
             saved: Json = self._call(
                 "checkpoint_put", **self._record(change.record), hash=change.hash, size=change.size,
-                log_upto=held.upto, base=None if change.whole else held.seq, base_hash=held.hash, label=label,
+                log_upto=held.upto, base=None if change.whole else held.seq, base_hash=held.hash, label=label, **once,
             )  # fmt: skip
         except HoldfastError as e:
             if e.code != "conflict":
@@ -65,7 +71,7 @@ class RunState:
         else:
             self._held = Held(held.encoder, held.state, saved["seq"], saved["hash"], saved["log_upto"])
             return saved
-        saved = self._call("checkpoint_save", **self._given(fields), label=label, locked=True)
+        saved = self._call("checkpoint_save", **self._given(fields), label=label, locked=True, **once)
         self._follow(held, fields, saved)
         return saved
 

@@ -6,6 +6,7 @@ import os
 
 from ..model.errors import HoldfastError
 from ..model.limits import RUN_LEASE_S
+from .process import this_process
 from .project import context
 
 TYPE_CHECKING = False
@@ -114,11 +115,15 @@ class Tasks:
 
     def start(
         self, task: str, *, worker: str | None = None, backend: str | None = None, lease: float = RUN_LEASE_S,
-        take: bool = False, project: str | None = None, why: str | None = None,
+        take: bool = False, project: str | None = None, why: str | None = None, lasting: bool = True,
     ) -> Json:  # fmt: skip
-        """Begin an attempt by hand, or, with a worker's name, under a lease; an open one is gone on with."""
+        """Begin an attempt by hand, or, with a worker's name, under a lease; an open one is gone on with.
+
+        A worker is this process. `lasting=False`, for commands: it is whoever has the name, and this process ends.
+        """
         made: Json = self.call(
-            "task_start", project, task=task, worker=worker, backend=backend, ttl_s=lease, take=take, why=why
+            "task_start", project, task=task, worker=worker, backend=backend, ttl_s=lease, take=take, why=why,
+            process=this_process() if worker and lasting else None,
         )
         return made
 
@@ -128,7 +133,8 @@ class Tasks:
     ) -> Json:  # fmt: skip
         """A task that is ready, leased to this worker; `run` is None where there is none."""
         made: Json = self.call(
-            "task_next", project, worker=worker, ttl_s=lease, backends=None if backends is None else list(backends)
+            "task_next", project, worker=worker, ttl_s=lease, process=this_process(),
+            backends=None if backends is None else list(backends),
         )
         return made
 

@@ -167,7 +167,8 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """An inbox item. `kind` is input, secret, question, approval or control_request; `state` begins as open."""
+    """An inbox item. `kind` is input, secret, question, approval, control_request or parked_run; `state` begins as
+    open."""
 
     id: str
     kind: str

@@ -23,7 +23,9 @@ from ..model.limits import (
 from ..model.work import Fenced, Leaving
 from ..wire import requests
 from .briefs import AsyncBriefs
+from .process import this_process
 from .project import context
+from .replaying import Place
 from .run_state import AsyncRunState
 from .steps import AsyncSteps
 from .tasks import CHANGING, AsyncTasks
@@ -46,6 +48,8 @@ _WITH_REQUEST = frozenset({
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
     "run_claim", "run_retry", "artifact_put", "artifact_rm", "claim_add", "claim_rm", *CHANGING,
 })  # fmt: skip
+_NOTING = frozenset({"log_append", "memory_append", "memory_set", "checkpoint_restore"})  # one call is one note
+_FREEING = frozenset({"step_settle", "run_retry", "run_end"})  # by hand: what was parked may go on
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 
 
@@ -74,7 +78,10 @@ class AsyncWork(AsyncBriefs):
         if name in _WITH_REQUEST:
             args.setdefault("request", ids.new("req_"))
         if self._direct is not None:
-            return await self._direct.call(name, args)
+            answer = await self._direct.call(name, args)
+            if name in _FREEING and args.get("epoch") is None:
+                await self.tell_parked()
+            return answer
         deadline = time.monotonic() + STORE_WAIT_S
         message = {"op": "work", "call": name, "args": args, "store": self.store}
         while True:  # a host that dies again and again while it is asked is waited out, as a restarting server is
@@ -101,7 +108,7 @@ class AsyncWork(AsyncBriefs):
                 made = await self.call(
                     "begin_run", task=task, params=None if params is None else dict(params),
                     items=None if items is None else list(items), run=run, worker=name, ttl_s=lease, again=again,
-                    **({} if task is None else context()),
+                    process=this_process(), **({} if task is None else context()),
                 )  # fmt: skip
             except HoldfastError as e:
                 if e.code != "busy" or (deadline is not None and time.monotonic() >= deadline):
@@ -110,9 +117,12 @@ class AsyncWork(AsyncBriefs):
                 continue
             return await self.held(made, lease)
 
-    async def held(self, made: Json, lease: float) -> AsyncRun:
-        """The run whose lease was just given, kept from now on; what its last worker ran in a session is settled."""
-        run = AsyncRun(self, made, lease)
+    async def held(self, made: Json, lease: float, *, job: bool = False) -> AsyncRun:
+        """The run whose lease was just given, kept from now on; what its last worker ran in a session is settled.
+
+        `job`: it is worked at from the beginning each time, so what it notes is written once for each place.
+        """
+        run = AsyncRun(self, made, lease, Place() if job else None)
         if run.in_doubt and run.state == "active":
             run.in_doubt = await self.settle_execs(run.id, run.epoch)
         return run
@@ -133,10 +143,28 @@ class AsyncWork(AsyncBriefs):
         told: Json = await self.call("run_retry", run=run, why=why)
         return told
 
-    async def claim(self, jobs: Sequence[str], *, worker: str, lease: float, standby: bool = False) -> Json:
+    async def claim(
+        self, jobs: Sequence[str], *, worker: str, lease: float, standby: bool = False,
+        max_crashes: Mapping[str, int] | None = None, left: Sequence[str] = (),
+    ) -> Json:
         """The next run of these jobs, leased to this worker; without one, `run` is None. What `hold worker` asks."""
-        made: Json = await self.call("run_claim", jobs=list(jobs), worker=worker, ttl_s=lease, standby=standby)
+        made: Json = await self.call(
+            "run_claim", jobs=list(jobs), worker=worker, ttl_s=lease, standby=standby, process=this_process(),
+            max_crashes=dict(max_crashes or {}), left=list(left),
+        )
         return made
+
+    async def tell_parked(self) -> list[Json]:
+        """The runs that wait for a person. Of a store on a server, this home's inbox is told."""
+        found: list[Json] = await self.call("run_parked")
+        if self._direct is not None and self.store is not None:
+            from ..store.open import without_password
+
+            try:
+                await self._host.call("parked", store=without_password(self.store), runs=found)
+            except HoldfastError:
+                pass  # no host here, or none that lets us: whoever looks at the store sees them
+        return found
 
     async def runs(
         self, *, task: str | None = None, state: str | None = None, job: str | None = None, limit: int = 100
@@ -173,7 +201,7 @@ class AsyncWork(AsyncBriefs):
 
     async def put_artifact(
         self, run: str, name: str, content: bytes, *, media: str | None = None, sources: Sequence[str] = (),
-        epoch: int | None = None, why: str | None = None,
+        epoch: int | None = None, why: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         """Keep content under a name. Its pieces come first; it has the name when all of it is there."""
         import base64
@@ -188,7 +216,7 @@ class AsyncWork(AsyncBriefs):
             await self.call("artifact_piece", sha256=sha256, piece=n, data=base64.b64encode(piece).decode())
         put: Json = await self.call(
             "artifact_put", run=run, name=name, sha256=sha256, data=small, media=media, sources=list(sources),
-            epoch=epoch, why=why,
+            epoch=epoch, why=why, **({} if request is None else {"request": request}),
         )  # fmt: skip
         return put
 
@@ -208,8 +236,8 @@ class AsyncWork(AsyncBriefs):
 class AsyncRun(AsyncRunState, AsyncSteps):
     """A run whose lease this process holds, renewed in the background. Use it with `with`, or `close` it."""
 
-    def __init__(self, work: AsyncWork, made: Json, lease: float) -> None:
-        self._work, self._lease = work, lease
+    def __init__(self, work: AsyncWork, made: Json, lease: float, place: Place | None = None) -> None:
+        self._work, self._lease, self._place = work, lease, place
         self.id: str = made["run"]
         self.task: str | None = made["task"]
         self.attempt: int = made["n"]
@@ -252,9 +280,12 @@ class AsyncRun(AsyncRunState, AsyncSteps):
         death. The step's result: `exit_code`, `output` (its end), `exec_id`, `start`, `end`.
         """
         self._check()
-        return await self._work.exec(
+        done = await self._work.exec(
             self.id, key, session, *command, effect=effect, timeout=timeout, why=why, epoch=self.epoch
         )
+        if self._place is not None and done["state"] in ("exited", "shell_ended"):
+            self._place.finished(key)
+        return done
 
     async def log(
         self, body: object, *, kind: str = "message", step: str | None = None, why: str | None = None
@@ -274,7 +305,7 @@ class AsyncRun(AsyncRunState, AsyncSteps):
         self._check()
         raw = content.encode() if isinstance(content, str) else bytes(content)
         return await self._work.put_artifact(
-            self.id, name, raw, media=media, sources=sources, epoch=self.epoch, why=why
+            self.id, name, raw, media=media, sources=sources, epoch=self.epoch, why=why, **self._once()
         )
 
     async def get(self, name: str) -> bytes:
@@ -337,14 +368,23 @@ class AsyncRun(AsyncRunState, AsyncSteps):
         if self.leaving:
             raise Leaving
 
+    def _once(self) -> Json:
+        """The request id of this place in a job; elsewhere each call is another one."""
+        return {} if self._place is None else self._place.once()
+
     async def _call(self, name: str, /, **args: Any) -> Any:
+        if name in _NOTING:
+            args |= self._once()
         return await self._work.call(name, run=self.id, epoch=self.epoch, **args)
 
     async def _step(self, name: str, args: Json) -> Any:
         from ..wire import quick
 
         args["run"], args["epoch"] = self.id, self.epoch
-        return await self._work.ask(name, args, quick)
+        answer = await self._work.ask(name, args, quick)
+        if self._place is not None:
+            self._place.heard(name, args, answer)
+        return answer
 
     async def _located(self, sessions: object) -> object:
         return await self._work.located(sessions)

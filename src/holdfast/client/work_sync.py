@@ -18,7 +18,9 @@ from ..model.limits import (
 from ..model.work import Fenced, Leaving
 from ..wire import requests
 from .briefs_sync import Briefs
+from .process import this_process
 from .project import context
+from .replaying import Place
 from .run_state_sync import RunState
 from .steps_sync import Steps
 from .tasks_sync import CHANGING, Tasks
@@ -41,6 +43,8 @@ _WITH_REQUEST = frozenset({
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
     "run_claim", "run_retry", "artifact_put", "artifact_rm", "claim_add", "claim_rm", *CHANGING,
 })  # fmt: skip
+_NOTING = frozenset({"log_append", "memory_append", "memory_set", "checkpoint_restore"})  # one call is one note
+_FREEING = frozenset({"step_settle", "run_retry", "run_end"})  # by hand: what was parked may go on
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 
 
@@ -69,7 +73,10 @@ class Work(Briefs):
         if name in _WITH_REQUEST:
             args.setdefault("request", ids.new("req_"))
         if self._direct is not None:
-            return self._direct.call(name, args)
+            answer = self._direct.call(name, args)
+            if name in _FREEING and args.get("epoch") is None:
+                self.tell_parked()
+            return answer
         deadline = time.monotonic() + STORE_WAIT_S
         message = {"op": "work", "call": name, "args": args, "store": self.store}
         while True:  # a host that dies again and again while it is asked is waited out, as a restarting server is
@@ -96,7 +103,7 @@ class Work(Briefs):
                 made = self.call(
                     "begin_run", task=task, params=None if params is None else dict(params),
                     items=None if items is None else list(items), run=run, worker=name, ttl_s=lease, again=again,
-                    **({} if task is None else context()),
+                    process=this_process(), **({} if task is None else context()),
                 )  # fmt: skip
             except HoldfastError as e:
                 if e.code != "busy" or (deadline is not None and time.monotonic() >= deadline):
@@ -105,9 +112,12 @@ class Work(Briefs):
                 continue
             return self.held(made, lease)
 
-    def held(self, made: Json, lease: float) -> Run:
-        """The run whose lease was just given, kept from now on; what its last worker ran in a session is settled."""
-        run = Run(self, made, lease)
+    def held(self, made: Json, lease: float, *, job: bool = False) -> Run:
+        """The run whose lease was just given, kept from now on; what its last worker ran in a session is settled.
+
+        `job`: it is worked at from the beginning each time, so what it notes is written once for each place.
+        """
+        run = Run(self, made, lease, Place() if job else None)
         if run.in_doubt and run.state == "active":
             run.in_doubt = self.settle_execs(run.id, run.epoch)
         return run
@@ -128,10 +138,28 @@ class Work(Briefs):
         told: Json = self.call("run_retry", run=run, why=why)
         return told
 
-    def claim(self, jobs: Sequence[str], *, worker: str, lease: float, standby: bool = False) -> Json:
+    def claim(
+        self, jobs: Sequence[str], *, worker: str, lease: float, standby: bool = False,
+        max_crashes: Mapping[str, int] | None = None, left: Sequence[str] = (),
+    ) -> Json:
         """The next run of these jobs, leased to this worker; without one, `run` is None. What `hold worker` asks."""
-        made: Json = self.call("run_claim", jobs=list(jobs), worker=worker, ttl_s=lease, standby=standby)
+        made: Json = self.call(
+            "run_claim", jobs=list(jobs), worker=worker, ttl_s=lease, standby=standby, process=this_process(),
+            max_crashes=dict(max_crashes or {}), left=list(left),
+        )
         return made
+
+    def tell_parked(self) -> list[Json]:
+        """The runs that wait for a person. Of a store on a server, this home's inbox is told."""
+        found: list[Json] = self.call("run_parked")
+        if self._direct is not None and self.store is not None:
+            from ..store.open import without_password
+
+            try:
+                self._host.call("parked", store=without_password(self.store), runs=found)
+            except HoldfastError:
+                pass  # no host here, or none that lets us: whoever looks at the store sees them
+        return found
 
     def runs(
         self, *, task: str | None = None, state: str | None = None, job: str | None = None, limit: int = 100
@@ -168,7 +196,7 @@ class Work(Briefs):
 
     def put_artifact(
         self, run: str, name: str, content: bytes, *, media: str | None = None, sources: Sequence[str] = (),
-        epoch: int | None = None, why: str | None = None,
+        epoch: int | None = None, why: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         """Keep content under a name. Its pieces come first; it has the name when all of it is there."""
         import base64
@@ -183,7 +211,7 @@ class Work(Briefs):
             self.call("artifact_piece", sha256=sha256, piece=n, data=base64.b64encode(piece).decode())
         put: Json = self.call(
             "artifact_put", run=run, name=name, sha256=sha256, data=small, media=media, sources=list(sources),
-            epoch=epoch, why=why,
+            epoch=epoch, why=why, **({} if request is None else {"request": request}),
         )  # fmt: skip
         return put
 
@@ -203,8 +231,8 @@ class Work(Briefs):
 class Run(RunState, Steps):
     """A run whose lease this process holds, renewed in the background. Use it with `with`, or `close` it."""
 
-    def __init__(self, work: Work, made: Json, lease: float) -> None:
-        self._work, self._lease = work, lease
+    def __init__(self, work: Work, made: Json, lease: float, place: Place | None = None) -> None:
+        self._work, self._lease, self._place = work, lease, place
         self.id: str = made["run"]
         self.task: str | None = made["task"]
         self.attempt: int = made["n"]
@@ -247,9 +275,12 @@ class Run(RunState, Steps):
         death. The step's result: `exit_code`, `output` (its end), `exec_id`, `start`, `end`.
         """
         self._check()
-        return self._work.exec(
+        done = self._work.exec(
             self.id, key, session, *command, effect=effect, timeout=timeout, why=why, epoch=self.epoch
         )
+        if self._place is not None and done["state"] in ("exited", "shell_ended"):
+            self._place.finished(key)
+        return done
 
     def log(
         self, body: object, *, kind: str = "message", step: str | None = None, why: str | None = None
@@ -269,7 +300,7 @@ class Run(RunState, Steps):
         self._check()
         raw = content.encode() if isinstance(content, str) else bytes(content)
         return self._work.put_artifact(
-            self.id, name, raw, media=media, sources=sources, epoch=self.epoch, why=why
+            self.id, name, raw, media=media, sources=sources, epoch=self.epoch, why=why, **self._once()
         )
 
     def get(self, name: str) -> bytes:
@@ -332,14 +363,23 @@ class Run(RunState, Steps):
         if self.leaving:
             raise Leaving
 
+    def _once(self) -> Json:
+        """The request id of this place in a job; elsewhere each call is another one."""
+        return {} if self._place is None else self._place.once()
+
     def _call(self, name: str, /, **args: Any) -> Any:
+        if name in _NOTING:
+            args |= self._once()
         return self._work.call(name, run=self.id, epoch=self.epoch, **args)
 
     def _step(self, name: str, args: Json) -> Any:
         from ..wire import quick
 
         args["run"], args["epoch"] = self.id, self.epoch
-        return self._work.ask(name, args, quick)
+        answer = self._work.ask(name, args, quick)
+        if self._place is not None:
+            self._place.heard(name, args, answer)
+        return answer
 
     def _located(self, sessions: object) -> object:
         return self._work.located(sessions)

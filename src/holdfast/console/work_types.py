@@ -203,6 +203,8 @@ class Run(RunRef, frozen=True):
     items: Any = None
     in_doubt: list[Json] = []
     waits_for: str | None = None
+    crashes: int = 0
+    parked: Any = None
     sessions: list[SessionUse] = []
     observed_at: str | None = None
 

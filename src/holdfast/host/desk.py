@@ -18,6 +18,7 @@ from . import views
 from .gate import Gate
 from .inbox import Inbox
 from .notify import Notifier
+from .parked import ParkedRuns
 from .session import Session
 from .settings import SettingsFile
 from .watch import Watch
@@ -42,6 +43,7 @@ class Desk:
         self.gate = Gate(self.inbox, self.settings.current, lambda: daemon.stopped.is_set())  # noqa: PLW0108  (not there yet)
         self.watch = Watch(self.inbox, self._terminals, lambda: daemon.operations._forest(), self._observe)  # noqa: PLW0108
         self.notifier = Notifier()
+        self.parked = ParkedRuns(self.inbox)
         self._tasks: set[asyncio.Task[None]] = set()
         self._changes = -1
 

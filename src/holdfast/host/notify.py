@@ -27,6 +27,7 @@ _WORDS = {
     "question": "a question",
     "approval": "something waits for approval",
     "control_request": "someone asks for the controls of {name}",
+    "parked_run": "a run waits for a person",
 }
 
 

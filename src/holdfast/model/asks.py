@@ -4,7 +4,7 @@
     open --approve-> answered        approval, control_request: yes
     open --deny----> denied          approval, control_request, question: no
     open --expire--> expired         nobody said anything in time
-    open --vanish--> gone            the prompt was left, the asker went away, the session ended
+    open --vanish--> gone            the prompt was left, the asker went away, the session ended, the run goes on
 
 All but `open` are final: a second answer is a conflict that names who gave the first.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-KINDS = ("input", "secret", "question", "approval", "control_request")
+KINDS = ("input", "secret", "question", "approval", "control_request", "parked_run")
 TYPED = ("input", "secret")  # answered into the live stdin of their session
 YES_OR_NO = ("approval", "control_request")
 ASKED = ("question", "approval")  # what one asks for in so many words; the rest comes about by itself
@@ -39,6 +39,7 @@ _INSTEAD = {
     "question": "hold answer {id} TEXT, or --deny",
     "approval": "hold answer {id} --approve, or --deny",
     "control_request": "hold answer {id} --approve, or --deny",
+    "parked_run": "{hint}",  # nothing is answered: it ends when what it waits for is done
 }
 
 
@@ -54,7 +55,7 @@ def after(item: Json, event: str) -> str:
 
 
 def instead(item: Json) -> str:
-    return _INSTEAD[item["kind"]].format(id=item["id"])
+    return _INSTEAD[item["kind"]].format(id=item["id"], hint=(item.get("detail") or {}).get("hint"))
 
 
 def over(item: Json) -> HoldfastError:

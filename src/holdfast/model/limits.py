@@ -151,7 +151,9 @@ RUN_LEASE_MAX_S = 7 * 86400.0  # longer is no lease but an abandoned run
 # things take that are done by hand, and no longer than somebody else waits: whoever began may go on after it as well,
 # unless another came meanwhile.
 LEASE_HELD_BY_HAND_S = 300.0
+JOB_CRASHES_MAX = 3  # workers that die at one run before a person looks: once is an accident, three times is the job
 JOBS_MAX = 100  # jobs of one worker: they are named in each look for work
+PARKED_SHOWN_MAX = 100  # parked runs that an inbox names: the oldest; the next ones come as these are dealt with
 WORKER_LOOK_S = 1.0  # an idle worker looks for a new run this often: one indexed query; leases are waited for exactly
 SETTLE_S = 86400.0  # a step in doubt is to be settled within a day unless said otherwise
 UPLOAD_S = 3600.0  # pieces of an artifact that was never finished may be collected after this
@@ -182,6 +184,7 @@ SCOPE_FILE_BYTES_MAX = 64 << 20  # one file is read and hashed up to this; a lar
 SCOPE_BYTES_MAX = 1 << 30  # read for one snapshot, a few seconds of a disk; the rest is known by size and time
 KEPT_FILE_BYTES_MAX = 256 << 10  # a text file's content is kept for the patch: source code, not data
 KEPT_BYTES_MAX = 32 << 20  # of all of them, before compression
+SNAPSHOT_BYTES_MAX = 128 << 20  # with an entry for each file of a scope, of a path's 4 KiB at most: before compression
 PATCH_BYTES_MAX = 8 << 20  # of one attempt: what nobody reads is named instead
 FOLDER_LOOKED_MAX = 20_000  # entries of a session's folder that are looked at for what changed: about a second
 FOLDER_LOOK_S = 2.0  # and no longer than somebody waits for a tab to fill

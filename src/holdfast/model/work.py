@@ -15,6 +15,7 @@ EFFECTS = ("none", "idempotent", "verifiable", "unsafe")
 # open: the intent is durable, the outcome is not. in_doubt: nobody knows; it is settled, or open again by rule.
 STEP_STATES = ("open", "done", "failed", "in_doubt", "settled")
 RUN_STATES = ("active", "done", "failed", "cancelled")
+RUN_STATES_SHOWN = (*RUN_STATES, "parked")  # active, and no worker takes it before a person has done something
 OUTCOMES = ("done", "not_done", "failed")  # what a settlement can say; failed: it ran, and did not succeed
 DECISIONS = ("execute", "reuse", "in_doubt")
 

@@ -81,6 +81,7 @@ class Recorder:
         self._others: set[str] = set()  # requests of other front ends that the kernel is busy with
         self._count, self._introduced, self._broadcasts = 1, False, False
         self._info = ""  # the request whose reply shows that every channel is connected
+        self._asked_at = -math.inf
         self._signals: list[int] = []
         self._name = about["display_name"]
         self._kernel = Kernel(about["argv"], manifest["env"], folder.connection_file, made, about["interrupt_mode"])
@@ -127,14 +128,10 @@ class Recorder:
         poller = zmq.Poller()
         for source in (*self._kernel.sockets, self._kernel.connecting, wakeup, self._kernel.ended_fd):
             poller.register(source, zmq.POLLIN)
-        listening, asked_at = False, -math.inf
+        listening = False
         while True:
             if self._phase == "starting":
-                connected = self._kernel.can_be_asked() and not self._info
-                if connected or time.monotonic() - asked_at >= _ASK_AGAIN_S:
-                    asked_at = time.monotonic()
-                    request = self._kernel.ask("kernel_info_request", {})
-                    self._info = request if connected else self._info
+                self._introduce()
             wanted = self._phase == "idle" or self._input is not None
             if wanted != listening:  # while a cell runs, what is typed stays where a takeover can take it back
                 listening = wanted
@@ -153,6 +150,14 @@ class Recorder:
             if ready.get(0) and (self._phase == "idle" or self._input is not None):
                 self._read()
             self._say()
+
+    def _introduce(self) -> None:
+        """Ask who the kernel is: again and again, and as soon as the answer shows that every channel is connected."""
+        connected = self._kernel.can_be_asked() and not self._info
+        if connected or time.monotonic() - self._asked_at >= _ASK_AGAIN_S:
+            self._asked_at = time.monotonic()
+            request = self._kernel.ask("kernel_info_request", {})
+            self._info = request if connected else self._info
 
     def _wait_ms(self) -> int | None:
         if self._phase == "starting":

@@ -90,6 +90,7 @@ class Held(NamedTuple):
     task: str | None
     n: int
     worker: str | None
+    instance: str | None  # of the process with that name; None: it holds by its name alone
     epoch: int
     lease_until: int  # microseconds; 0 when nobody holds it
     ended_at: int | None
@@ -110,6 +111,8 @@ class Run(NamedTuple):
     outcome: str | None  # JSON
     job: str | None  # what a worker runs for it; None: whoever began it works at it
     waits_for: str | None  # the key of a step in doubt that a worker could not settle
+    crashes: int  # workers that died at it
+    parked: str | None  # JSON: why no worker takes it until somebody retries it
 
 
 class Step(NamedTuple):

@@ -6,7 +6,7 @@ from ..model.errors import not_found
 from .base import Held, LogEntry, Query, Run, Step, Transaction
 
 _STEP = ", ".join(Step._fields)
-_HELD = "id, task, n, worker, epoch, lease_until, ended_at"
+_HELD = "id, task, n, worker, instance, epoch, lease_until, ended_at"
 _RUN = ", ".join(
     "a.task" if f == "task" else f"r.{f}" for f in Run._fields
 )  # the task is the attempt's, and told with the run

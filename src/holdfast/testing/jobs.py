@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+from ..system import here
 from ..work.service import Work
 from .store import refused
 from .workers import SHORT_S, expired, working
@@ -14,6 +17,27 @@ _LONG_S = 600.0  # a lease that does not run out meanwhile
 
 async def claim(work: Work, worker: str, *, jobs: tuple[str, ...] = ("a",), **options: Any) -> dict[str, Any]:
     return await work.run_claim(jobs=list(jobs), worker=worker, **{"ttl_s": _LONG_S, **options})
+
+
+def process(id: str) -> dict[str, Any]:
+    """This process, as a worker of this number tells it."""
+    place, pid, started = here.identity()
+    return {"id": id, "place": place, "pid": pid, "started": started}
+
+
+def dead(id: str) -> dict[str, Any]:
+    """One that has ended: its pid may be another process's by now, which began at another time."""
+    return {**process(id), "started": 1}
+
+
+@asynccontextmanager
+async def here_is(place: str) -> AsyncIterator[None]:
+    """As seen from another machine."""
+    real, here.place = here.place, lambda: place
+    try:
+        yield
+    finally:
+        here.place = real
 
 
 class JobsSuite:
@@ -48,10 +72,120 @@ class JobsSuite:
     async def test_a_worker_whose_answer_was_lost_gets_its_run_again(self, store_url: str) -> None:
         async with working(store_url) as work:
             run = (await work.begin_run(job="a"))["run"]
-            first = await claim(work, "w1")
-            again = await claim(work, "w1")
+            first = await claim(work, "w1", process=process("p1"))
+            again = await claim(work, "w1", process=process("p1"))
             assert (again["run"], again["epoch"]) == (run, first["epoch"] + 1)
-            assert (await claim(work, "w2"))["run"] is None
+            assert (await claim(work, "w2", process=process("p2")))["run"] is None
+
+    async def test_another_process_of_the_same_name_does_not_get_a_live_lease(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            run = (await work.begin_run(job="a"))["run"]
+            first = await claim(work, "W", process=process("p1"))
+            for other in (process("p2"), None):
+                assert (await claim(work, "W", process=other))["run"] is None
+                with refused("busy"):
+                    await work.begin_run(run=run, worker="W", process=other)
+            status = await work.run_status(run=run)
+            assert (status["worker"], status["epoch"]) == ("W", first["epoch"])
+            assert [r["worker"] for r in await work.run_ls()] == ["W"]
+            await work.lease_release(run=run, epoch=first["epoch"])
+            assert (await claim(work, "W", process=process("p2")))["run"] == run
+
+    async def test_a_tasks_live_lease_is_not_given_to_another_process_of_the_same_name(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            await work.project_init(name="p", root="/p")
+            await work.task_add(project="p", title="t", id="1")
+            mine: dict[str, Any] = {"task": "1", "project": "p", "worker": "W", "ttl_s": _LONG_S}
+            first = await work.task_start(**mine, process=process("p1"))
+            for other in (process("p2"), None):
+                with refused("busy"):
+                    await work.task_start(**mine, process=other)
+            again = await work.task_start(**mine, process=process("p1"))
+            assert (again["run"], again["epoch"]) == (first["run"], first["epoch"] + 1)
+
+    # -- crashes ---------------------------------------------------------------------------------------------------
+
+    async def test_workers_that_died_at_a_run_are_counted_and_then_it_is_parked_until_it_is_retried(
+        self, store_url: str
+    ) -> None:
+        async with working(store_url) as work:
+            run = (await work.begin_run(job="a"))["run"]
+            for n in range(1, 4):
+                got = await claim(work, f"w{n}", process=dead(f"p{n}"))  # its lease lasts, and its process is gone
+                assert (got["run"], got["epoch"]) == (run, n)
+                if n == 3:
+                    await work.step_begin(run=run, key="boom", epoch=n)
+            none = await claim(work, "w4", process=process("p4"))
+            assert (none["run"], none["active"], none["parked"]) == (None, 0, 1)
+            status = await work.run_status(run=run)
+            assert (status["state"], status["crashes"], status["leased"]) == ("parked", 3, False)
+            report = status["parked"]
+            assert (report["reason"], report["count"], report["max_crashes"]) == ("crashes", 3, 3)
+            assert [c["worker"] for c in report["crashes"]] == ["w1", "w2", "w3"]
+            assert report["crashes"][2]["in_doubt"] == ["boom"]
+            assert report["hint"].endswith(f"hold work retry {run}")
+            assert [(r["run"], r["state"]) for r in await work.run_ls(state="parked")] == [(run, "parked")]
+            assert await work.run_ls(state="active") == []
+            assert [p["run"] for p in await work.run_parked()] == [run]
+            with refused("fenced"):
+                await work.step_end(run=run, key="boom", epoch=3)
+            await work.run_retry(run=run, why="the library is mended")
+            assert await work.run_parked() == []
+            again = await claim(work, "w5", process=process("p5"))
+            assert (again["run"], again["epoch"], again["in_doubt"]) == (run, 4, ["boom"])
+            assert (await work.run_status(run=run))["crashes"] == 0
+
+    async def test_how_many_may_die_is_the_jobs_own_number(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            await work.begin_run(job="a")
+            await claim(work, "w1", process=dead("p1"), max_crashes={"a": 1})
+            assert (await claim(work, "w2", process=process("p2"), max_crashes={"a": 1}))["parked"] == 1
+            for bad in ({"a": 0}, {"a": "3"}, [3], {"a": True}):
+                with refused("invalid"):
+                    await claim(work, "w3", max_crashes=bad)
+
+    async def test_who_gave_its_run_back_or_was_asked_to_stop_or_is_elsewhere_has_not_crashed(
+        self, store_url: str
+    ) -> None:
+        async with working(store_url) as work:
+            run = (await work.begin_run(job="a"))["run"]
+            epoch = (await claim(work, "released", process=dead("p1")))["epoch"]
+            await work.lease_release(run=run, epoch=epoch)
+            epoch = (await claim(work, "asked to stop, then killed", process=dead("p2"), ttl_s=SHORT_S))["epoch"]
+            await work.run_leaves(run=run, epoch=epoch)
+            await expired(work, run)
+            other = {**dead("p3"), "place": "another-boot/pid:[1]"}
+            await claim(work, "lost host", process=other, ttl_s=SHORT_S)
+            await expired(work, run)
+            await claim(work, "too slow", process=process("p4"), ttl_s=SHORT_S)  # it lives, and lost its lease
+            await expired(work, run)
+            await claim(work, "its store was away", process=dead("p6"), ttl_s=SHORT_S)
+            await expired(work, run)
+            assert (await claim(work, "w", process=process("p5"), left=["p6"]))["run"] == run
+            assert (await work.run_status(run=run))["crashes"] == 0
+
+    async def test_a_crash_counts_also_where_another_machine_took_over_first(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            run = (await work.begin_run(job="a"))["run"]
+            # Taken over elsewhere, by a worker that did not know what became of the first.
+            await claim(work, "here", process=dead("p1"), ttl_s=SHORT_S, jobs=("a", "b"))
+            await expired(work, run)
+            async with here_is("elsewhere"):
+                taken = await claim(work, "there", process={**dead("p2"), "place": "elsewhere"})
+            assert (taken["run"], taken["epoch"]) == (run, 2)
+            assert (await claim(work, "here again", process=process("p3"), max_crashes={"a": 1}))["run"] is None
+            status = await work.run_status(run=run)
+            assert (status["crashes"], status["state"], status["leased"]) == (1, "active", True)  # there is a worker
+            async with here_is("elsewhere"):
+                assert (await claim(work, "w", process=process("p4"), max_crashes={"a": 2}))["parked"] == 1
+            assert (await work.run_status(run=run))["crashes"] == 2
+
+    async def test_bad_processes_are_refused(self, store_url: str) -> None:
+        async with working(store_url) as work:
+            good = process("p")
+            for bad in ("p", {}, {**good, "pid": "1"}, {**good, "pid": -1}, {**good, "more": 1}, {**good, "id": ""}):
+                with refused("invalid"):
+                    await claim(work, "w", process=bad)
 
     async def test_what_a_dead_worker_left_is_taken_over_with_its_open_steps_in_doubt(self, store_url: str) -> None:
         async with working(store_url) as work:

@@ -25,13 +25,16 @@ def decide(facts: Json) -> Json:
         found = _idle_task(facts, task)
         if found is not None:
             return found
-    if run is None or run["state"] != "active":
+    if run is None or run["state"] not in ("active", "parked"):
         before = _in_the_way(task) if task is not None and task["status"] == "paused" else None
         return before or _without_run(task, run)
     ids: Json = {"run": run["run"], "task": task["id"] if task else run.get("task")}
     worked = run["leased"] and not str(run["worker"]).startswith("hand:")
     if facts["in_doubt"] and not (worked and not run.get("waits_for")):
         return _settle(facts["in_doubt"][0], ids)
+    if (run.get("parked") or {}).get("reason") == "crashes":
+        why = f"{run['crashes']} workers died at it: find out why, then have it tried again"
+        return action("retry", why, "hold", "work", "retry", run["run"], **ids)
     if worked:
         why = f"{run['worker']} is at it; its lease ends at {run['lease_until']} unless it is renewed"
         return action("wait", why, **ids)

@@ -109,6 +109,12 @@ class CheckpointCalls:
         )  # fmt: skip
         return (await self.checkpoints.put(new, epoch, sent)).describe()
 
+    async def checkpoint_made(self, *, run: str, request: str, by: str | None = None) -> Json | None:
+        """The one that this very request saved before, without its state; or null."""
+        run = await self._run(run)
+        found = await self.store.read(lambda: rows.made(run, request))
+        return None if found is None else found.describe()
+
     async def checkpoint_records(self, *, run: str, seq: int | None = None, by: str | None = None) -> Json:
         """One without its state: the records it is made of, oldest first, for whoever puts it together in pieces."""
         run = await self._run(run)

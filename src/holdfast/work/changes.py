@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..model.errors import HoldfastError
+from ..model.limits import SNAPSHOT_BYTES_MAX
+from .inflating import inflate
 
 Json = dict[str, Any]
 LISTED_MAX = 500  # paths of one kind kept with the attempt itself; all of them are in the artifact
@@ -107,13 +109,11 @@ def pack(snapshot: Snapshot, contents: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[Snapshot, dict[str, bytes]]:
-    import zstandard
-
     try:
-        body = zstandard.ZstdDecompressor().decompress(data)
+        body = inflate(data, SNAPSHOT_BYTES_MAX)
         mark, length = _HEAD.unpack_from(body)
         head = msgspec.json.decode(body[_HEAD.size : _HEAD.size + length], type=_Packed)
-    except (zstandard.ZstdError, struct.error, msgspec.MsgspecError, ValueError):
+    except (struct.error, msgspec.MsgspecError, ValueError):
         mark = b""
     if mark != _MARK:
         raise HoldfastError("damaged", "the files' state at the attempt's start cannot be read", "compare by hand")

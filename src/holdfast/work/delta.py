@@ -16,6 +16,7 @@ import msgspec
 
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import STATE_BYTES_MAX
+from .inflating import Inflated, inflate
 from .parts import JSON, Codec, runs
 
 TYPE_CHECKING = False
@@ -32,6 +33,7 @@ DELTAS_PER_SNAPSHOT = 4
 CHAIN_MAX = 1000  # records read by a restore at most: edits of a few bytes to a large state would never outgrow it
 _MARK_BYTES = 16 << 10  # a save rehashes at most this much of what did not change: about 10 µs
 _ZSTD_LEVEL = 1  # measured: 3 KB in 9 µs (zlib 21), 10 MB in 30-110 ms (zlib 260), and smaller than zlib at any level
+_RECORD_BYTES_MAX = 2 * STATE_BYTES_MAX  # a record of a whole state, with a splice's few bytes around each small part
 _RAW, _ZSTD = b"\0", b"\1"
 
 
@@ -303,16 +305,14 @@ def squeeze(plain: bytes) -> bytes:
 
 
 def unsqueeze(data: bytes) -> bytes:
-    import zstandard
-
     if data[:1] == _RAW:
         return data[1:]
     if data[:1] != _ZSTD:
         raise damaged("is of a kind this version does not know")
     try:
-        return zstandard.ZstdDecompressor().decompress(data[1:], max_output_size=2 * STATE_BYTES_MAX)
-    except zstandard.ZstdError:
-        raise damaged("cannot be read") from None
+        return inflate(data[1:], _RECORD_BYTES_MAX)
+    except Inflated as e:
+        raise damaged(f"cannot be read: {e}") from None
 
 
 def _pack(edits: dict[str, list[Splice]], gone: list[str]) -> bytes:
@@ -354,6 +354,8 @@ def restore(records: Iterable[bytes], wanted: str) -> dict[str, bytes]:
     kept: Kept = {}
     for record in records:
         apply(record, kept)
+        if sum(map(len, kept.values())) > STATE_BYTES_MAX:  # small records may each put a little more into it
+            raise damaged("makes the state larger than one can be")
     if whole_hash({name: hashlib.sha256(data).digest() for name, data in kept.items()}) != wanted:
         raise damaged("does not give the state that was saved: its hash differs")
     return {name: bytes(data) for name, data in kept.items()}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..model import ids
 from ..model.errors import invalid
-from ..model.limits import JOBS_MAX, RUN_LEASE_S
+from ..model.limits import JOB_CRASHES_MAX, JOBS_MAX, PARKED_SHOWN_MAX, RUN_LEASE_S
 from ..model.work import check_word
 from ..store.base import Store
-from . import leases, runs, taking, values
+from ..system import here
+from . import crashes, leases, runs, taking, values
+from .processes import check_process
 
 Json = dict[str, Any]
 
@@ -25,9 +28,14 @@ class JobCalls:
 
     async def run_claim(
         self, *, jobs: list[str], worker: str, ttl_s: float = RUN_LEASE_S, standby: bool = False,
+        max_crashes: dict[str, int] | None = None, left: list[str] | None = None, process: Json | None = None,
         by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
-        """The next run of these jobs that is free, leased to this worker; `run` is null when there is none."""
+        """The next run of these jobs that is free, leased to this worker; `run` is null when there is none.
+
+        What workers of this machine left by dying is counted first; with `max_crashes` of a job its run is parked.
+        `left`: processes that are known to have ended by themselves.
+        """
         if type(jobs) is not list or not 0 < len(jobs) <= JOBS_MAX:
             raise invalid(f"a worker knows 1 to {JOBS_MAX} jobs", "register them in a holdfast.Jobs()")
         wanted = taking.Claim(
@@ -36,8 +44,29 @@ class JobCalls:
             ttl=leases.check_ttl(ttl_s),
             standby=bool(standby),
             request=request or ids.new("req_"),
+            process=check_process(process),
         )
+        await self._count_crashes(wanted.jobs, _most(max_crashes), frozenset(map(str, left or ())))
         return await self.store.write(lambda: taking.claim(wanted))
+
+    async def _count_crashes(self, jobs: tuple[str, ...], most: dict[str, int], left: frozenset[str]) -> None:
+        place = here.place()
+        for holder in await self.store.read(lambda: crashes.holders(jobs, place)) if place else ():
+            gone = holder.process not in left and here.gone(holder.pid, holder.started)
+            if gone or not holder.leased:
+                limit = most.get(holder.job, JOB_CRASHES_MAX)
+                await self.store.write(partial(crashes.looked_at, holder, gone, limit))
+
+    async def run_leaves(self, *, run: str, epoch: int, by: str | None = None) -> Json:
+        """The worker was asked to stop, and will give the run back: should it be killed before, that is no crash."""
+        run = await self._run(run)
+        await self.store.write(lambda: taking.leaves(run, int(epoch)))
+        return {"run": run}
+
+    async def run_parked(self, *, limit: int = PARKED_SHOWN_MAX, by: str | None = None) -> list[Json]:
+        """Runs of jobs that no worker takes before a person has done something: why, and what (`hint`)."""
+        most = max(1, min(int(limit), PARKED_SHOWN_MAX))
+        return await self.store.read(lambda: runs.parked(most))
 
     async def run_retry(
         self, *, run: str, why: str | None = None, by: str | None = None, request: str | None = None
@@ -50,3 +79,13 @@ class JobCalls:
         """A worker can do no more before this step is settled: the lease is given back until then."""
         run = await self._run(run)
         return await self.store.write(lambda: taking.park(run, epoch, check_word("a step's key", key), by or self.by))
+
+
+def _most(max_crashes: object) -> dict[str, int]:
+    """How many workers may die at a run of each job."""
+    given = max_crashes or {}
+    if not isinstance(given, dict) or len(given) > JOBS_MAX or not all(
+        type(n) is int and n > 0 for n in given.values()
+    ):
+        raise invalid("max_crashes says for each job how many workers may die at it", "at least 1")
+    return given

@@ -12,6 +12,7 @@ from ..model.work import Fenced
 from ..store import queries
 from ..store.base import Held, Query, Transaction
 from . import values
+from .processes import Process
 from .steps import HAND, alive, by_hand
 
 
@@ -26,11 +27,17 @@ def check(held: Held, epoch: int) -> None:
         raise Fenced(f"the lease of epoch {epoch} ran out {late:.1f} s ago", "take the run over again, then go on")
 
 
-def may_take(held: Held, worker: str) -> None:
+def same(held: Held, worker: str | None, process: Process | None) -> bool:
+    """Whether who asks is who holds it: the very process, whatever other process has its name. Only where neither says
+    which process it is (commands, whose processes end at once) the name alone decides."""
+    return held.worker == worker and held.instance == (process.id if process else None)
+
+
+def may_take(held: Held, worker: str, process: Process | None = None) -> None:
     """A free or expired lease, one of the same worker, or, for a worker with a heartbeat, one that is held by hand."""
     if held.ended_at is not None:
         raise HoldfastError("conflict", "the run has ended", "begin another one")
-    if alive(held) and held.worker != worker and not (by_hand(held.worker) and not by_hand(worker)):
+    if alive(held) and not same(held, worker, process) and not (by_hand(held.worker) and not by_hand(worker)):
         raise HoldfastError(
             "busy",
             f"the run is held by {held.worker} under epoch {held.epoch}",
@@ -45,25 +52,30 @@ def check_ttl(ttl_s: float) -> int:
     return int(ttl_s * 1e6)
 
 
-def grant(run: str, held: Held, worker: str, ttl: int, request: str) -> Transaction[int]:
+def grant(
+    run: str, held: Held, worker: str, ttl: int, request: str, process: Process | None = None
+) -> Transaction[int]:
     """The next epoch is this worker's. What an older one left open is in doubt from the same moment on."""
     epoch, until = held.epoch + 1, held.now + ttl
     yield Query(
-        "UPDATE attempt SET worker = ?, epoch = ?, lease_until = ?, request = ? WHERE id = ?",
-        (worker, epoch, until, request, held.attempt),
+        "UPDATE attempt SET worker = ?, instance = ?, epoch = ?, lease_until = ?, request = ? WHERE id = ?",
+        (worker, process.id if process else None, epoch, until, request, held.attempt),
     )
+    doubted = yield from doubt(run, held)
+    if doubted or (held.epoch and not (by_hand(worker) and by_hand(held.worker))):
+        body = {"event": "takeover", "worker": worker, "epoch": epoch, "from": held.worker, "in_doubt": doubted}
+        yield from queries.append(run, "run", values.encode(body, "event"), at=held.now, epoch=epoch, by=worker)
+    return epoch
+
+
+def doubt(run: str, held: Held) -> Transaction[list[str]]:
+    """Whatever is open is in doubt from now on: whoever was at it is no longer. The keys of this run."""
     doubted = yield Query(
         "UPDATE step SET state = 'in_doubt', doubt_since = ?, doubt_until = ?"
         " WHERE state = 'open' AND run IN (SELECT id FROM run WHERE attempt = ?) RETURNING run, key",
         (held.now, held.now + int(SETTLE_S * 1e6), held.attempt),
     )
-    if doubted or (held.epoch and not (by_hand(worker) and by_hand(held.worker))):
-        body = {
-            "event": "takeover", "worker": worker, "epoch": epoch, "from": held.worker,
-            "in_doubt": [key for of, key in doubted if of == run],
-        }  # fmt: skip
-        yield from queries.append(run, "run", values.encode(body, "event"), at=held.now, epoch=epoch, by=worker)
-    return epoch
+    return [key for of, key in doubted if of == run]
 
 
 def writer(run: str, held: Held, epoch: int | None, by: str, request: str) -> Transaction[int]:
@@ -104,6 +116,7 @@ def renew(run: str, epoch: int, ttl: int) -> Transaction[int]:
 def release(run: str, epoch: int) -> Transaction[bool]:
     """Give it back; whether it was still ours. What is open stays open, and is in doubt when the next one comes."""
     held = yield from queries.held(run)
+    yield Query("DELETE FROM holding WHERE run = ? AND epoch = ?", (run, epoch))  # it left by itself
     if held.epoch != epoch or not alive(held):
         return False
     yield Query("UPDATE attempt SET lease_until = 0 WHERE id = ?", (held.attempt,))

@@ -23,7 +23,7 @@ _ENDED = (
     "a.ended_at IS NOT NULL AND a.ended_at <= ? AND NOT " + _UNSETTLED +
     " AND NOT EXISTS (SELECT 1 FROM run r WHERE r.attempt = a.id AND (r.ended_at IS NULL OR r.ended_at > ?))"
 )  # fmt: skip
-_OF_RUN = ("step", "log", "run_session", "checkpoint", "checkpoint_policy", "claim")  # what hangs on a run
+_OF_RUN = ("step", "log", "run_session", "checkpoint", "checkpoint_policy", "claim", "holding")  # what hangs on a run
 
 
 def prune(older: int) -> Transaction[Json]:

@@ -12,9 +12,17 @@ from ..model.work import check_word
 from ..store import queries
 from ..store.base import Held, Query, Run, Step, Transaction
 from . import leases, steps, values
+from .processes import Process
 
 Json = dict[str, Any]
 _ID_LENGTH = len(ids.new("run_"))
+
+# Whether no worker takes an active run before a person has done something: settled the step it waits for, or, where its
+# workers died at it, had it tried again.
+PARKED = (
+    "(r.parked IS NOT NULL OR EXISTS"
+    " (SELECT 1 FROM step s WHERE s.run = r.id AND s.key = r.waits_for AND s.state = 'in_doubt'))"
+)
 
 
 class Wanted(NamedTuple):
@@ -32,6 +40,7 @@ class Wanted(NamedTuple):
     by: str
     job: str | None = None  # the name under which workers know what to do
     why: str | None = None
+    process: Process | None = None  # of the worker
 
 
 def check_items(items: object) -> list[str]:
@@ -76,9 +85,12 @@ def _create(wanted: Wanted, n: int) -> Transaction[Json]:
     attempt, run = ids.new("att_"), ids.new("run_")
     until = now + wanted.ttl if wanted.worker else 0
     made = yield Query(
-        "INSERT INTO attempt (id, task, n, worker, epoch, lease_until, request, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task, n) DO NOTHING RETURNING id",
-        (attempt, wanted.task, n, wanted.worker, 1 if wanted.worker else 0, until, wanted.request, now),
+        "INSERT INTO attempt (id, task, n, worker, instance, epoch, lease_until, request, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task, n) DO NOTHING RETURNING id",
+        (
+            attempt, wanted.task, n, wanted.worker, wanted.process.id if wanted.process else None,
+            1 if wanted.worker else 0, until, wanted.request, now,
+        ),
     )
     if not made:
         return {}
@@ -109,8 +121,8 @@ def _resume(run: str, wanted: Wanted) -> Transaction[Json]:
                          (run, held.attempt)))[0]  # fmt: skip
     given = first[0] == wanted.request and steps.alive(held)  # the answer was lost; the lease was given
     if wanted.worker and not given and kept.ended_at is None:
-        leases.may_take(held, wanted.worker)
-        yield from leases.grant(run, held, wanted.worker, wanted.ttl, wanted.request)
+        leases.may_take(held, wanted.worker, wanted.process)
+        yield from leases.grant(run, held, wanted.worker, wanted.ttl, wanted.request, wanted.process)
     return (yield from answer(run, resumed=first[1] != wanted.request))
 
 
@@ -142,6 +154,7 @@ def end(
     yield Query(
         "UPDATE run SET state = ?, ended_at = ?, outcome = ? WHERE id = ?", (state, held.now, outcome, run)
     )
+    yield Query("DELETE FROM holding WHERE run = ?", (run,))
     others = yield Query("SELECT 1 FROM run WHERE attempt = ? AND state = 'active' LIMIT 1", (held.attempt,))
     if not others:
         yield Query(
@@ -154,21 +167,24 @@ def end(
 
 
 def retry(run: str, by: str, request: str, why: str | None) -> Transaction[Json]:
-    """A run that failed is active again, for whoever takes it: what is done stays done, what failed may run again."""
+    """A run that failed, or whose workers died at it, is anybody's again: what is done stays done, what failed may run
+    again."""
     held = yield from queries.held(run)
     kept = yield from queries.run(run)
     if (yield from queries.appended(run, request)):
         return {"run": run, "state": kept.state}
-    if kept.state != "failed":
+    if kept.state != "failed" and kept.parked is None:
         raise HoldfastError("conflict", f"the run is {kept.state}, not failed", "only what failed is tried again")
     later = yield Query("SELECT 1 FROM attempt WHERE task = ? AND n > ? LIMIT 1", (held.task, held.n))
     if later:
         raise HoldfastError("conflict", "its task has a later attempt", "hold work ls --task ID; retry that one")
     yield Query(
-        "UPDATE run SET state = 'active', ended_at = NULL, outcome = NULL, waits_for = NULL WHERE id = ?", (run,)
+        "UPDATE run SET state = 'active', ended_at = NULL, outcome = NULL, waits_for = NULL, parked = NULL, crashes = 0"
+        " WHERE id = ?",
+        (run,),
     )
     yield Query("UPDATE attempt SET ended_at = NULL, outcome = NULL, lease_until = 0 WHERE id = ?", (held.attempt,))
-    event = {"event": "retry", "failed_with": values.decode(kept.outcome)} | _given(why=why)
+    event = {"event": "retry", "failed_with": values.decode(kept.outcome or kept.parked)} | _given(why=why)
     text = values.encode(event, "event")
     yield from queries.append(run, "run", text, at=held.now, epoch=held.epoch, by=by, request=request)
     return {"run": run, "state": "active"}
@@ -186,7 +202,25 @@ def status(run: str) -> Transaction[Json]:
     )
     sessions = [{"session": s, "generation": g, "from_offset": o} for s, g, o in used]
     told = describe(kept, held, [(k, s, o) for k, s, o in rows], doubts, logged[0][0])
-    return {**told, "job": kept.job, "waits_for": kept.waits_for, "sessions": sessions}
+    parked = park_report(kept, [s.key for s in doubts])
+    state = "parked" if parked is not None else kept.state
+    return {
+        **told, "state": state, "job": kept.job, "waits_for": kept.waits_for, "crashes": kept.crashes,
+        "parked": parked, "sessions": sessions,
+    }
+
+
+def park_report(kept: Run, doubts: list[str]) -> Json | None:
+    """Why no worker takes an active run, and what a person is to do; None where one may. `PARKED` as a function."""
+    if kept.state != "active":
+        return None
+    if kept.parked is not None:
+        how = f"find out why its workers died, then: hold work retry {kept.id}"
+        return {**values.decode(kept.parked), "hint": how}
+    if kept.waits_for is None or kept.waits_for not in doubts:
+        return None
+    how = f"find out what happened, then: hold step settle {kept.id} {kept.waits_for} --done|--not-done --evidence TEXT"
+    return {"reason": "in_doubt", "job": kept.job, "step": kept.waits_for, "hint": how}
 
 
 def describe(kept: Run, held: Held, rows: list[tuple[str, str, str | None]], doubts: list[Step], seq: int) -> Json:
@@ -232,12 +266,12 @@ def sort_items(items: list[str], states: dict[str, str]) -> dict[str, Any]:
 
 def listing(task: str | None, state: str | None, limit: int, job: str | None = None) -> Transaction[list[Json]]:
     where, args = [], []
-    for column, value in (("a.task", task), ("r.state", state), ("r.job", job)):
+    for column, value in (("a.task", task), (_SHOWN, state), ("r.job", job)):
         if value is not None:
             where.append(f"{column} = ?")
             args.append(value)
     rows = yield Query(
-        "SELECT r.id, a.task, r.state, a.n, a.worker, a.epoch, a.lease_until, r.created_at, r.ended_at, r.job"
+        f"SELECT r.id, a.task, {_SHOWN}, a.n, a.worker, a.epoch, a.lease_until, r.created_at, r.ended_at, r.job"
         " FROM run r JOIN attempt a ON a.id = r.attempt"
         + (" WHERE " + " AND ".join(where) if where else "")
         + " ORDER BY r.created_at DESC, r.id LIMIT ?",
@@ -264,6 +298,26 @@ def resolve(wanted: str) -> Transaction[str]:
         return str(rows[0][0])
     what = f"{wanted[:80]!r} begins several run ids" if rows else f"no run {wanted[:80]!r}"
     raise not_found(what, "give more letters" if rows else "begin one first")
+
+
+_SHOWN = f"CASE WHEN r.state = 'active' AND {PARKED} THEN 'parked' ELSE r.state END"
+
+
+def parked(limit: int) -> Transaction[list[Json]]:
+    """The runs of jobs that wait for a person, oldest first, with why and what to do."""
+    rows = yield Query(
+        f"SELECT r.id FROM run r WHERE r.state = 'active' AND r.job IS NOT NULL AND {PARKED}"
+        " ORDER BY r.created_at, r.id LIMIT ?",
+        (limit,),
+    )
+    found: list[Json] = []
+    for (run,) in rows:
+        kept = yield from queries.run(run)
+        doubts = yield from queries.steps(run, "in_doubt")
+        report = park_report(kept, [s.key for s in doubts])
+        if report is not None:  # else it came free in this moment
+            found.append({"run": run, "task": kept.task, **report})
+    return found
 
 
 def _given(**facts: str | None) -> Json:

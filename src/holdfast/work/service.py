@@ -34,6 +34,7 @@ from .change_calls import ChangeCalls
 from .claim_calls import ClaimCalls
 from .foreseen import foreseen
 from .job_calls import JobCalls
+from .processes import check_process
 from .session_calls import SessionCalls
 from .task_calls import TaskCalls
 from .task_rows import Asked
@@ -75,7 +76,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         self, *, params: Json | None = None, items: list[str] | None = None, task: str | None = None,
         run: str | None = None, worker: str | None = None, ttl_s: float = RUN_LEASE_S, again: bool = False,
         parent: str | None = None, job: str | None = None, project: str | None = None, cwd: str | None = None,
-        why: str | None = None, by: str | None = None, request: str | None = None,
+        process: Json | None = None, why: str | None = None, by: str | None = None, request: str | None = None,
     ) -> Json:  # fmt: skip
         """A new run; or, of a task or by its id, the one that is there, taken over if its lease is free."""
         if params is not None and not isinstance(params, dict):
@@ -93,6 +94,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
             by=by or self.by,
             job=None if job is None else check_word("a job", job),
             why=_text(why, "the reason"),
+            process=check_process(process),
         )
         key = None if wanted.task is None else await self._managed(wanted.task, project, cwd)
         if key is None or wanted.run is not None:

@@ -16,6 +16,7 @@ from ..model.limits import RUN_LEASE_S, TASKS_LISTED_MAX, WHY_MAX
 from ..model.work import check_word
 from ..store.base import Store
 from . import leases, policy_rows, runs, task_changes, task_checks, task_rows, task_runs, task_views, tasks, values
+from .processes import check_process
 from .task_rows import Asked
 
 Json = dict[str, Any]
@@ -125,23 +126,25 @@ class TaskCalls:
     async def task_start(
         self, *, task: str, worker: str | None = None, backend: str | None = None, ttl_s: float = RUN_LEASE_S,
         take: bool = False, params: Json | None = None, items: list[str] | None = None, project: str | None = None,
-        cwd: str | None = None, why: str | None = None, by: str | None = None, request: str | None = None,
+        cwd: str | None = None, process: Json | None = None, why: str | None = None, by: str | None = None,
+        request: str | None = None,
     ) -> Json:  # fmt: skip
         """An attempt with its run: leased where a worker is named, else by hand. An open one is gone on with."""
         key, asked = await self._task(task, project, cwd), self._asked(by, request, why)
-        wanted = _wanted(asked, worker, ttl_s, params, items)
+        wanted = _wanted(asked, worker, process, ttl_s, params, items)
         return await self.store.write(lambda: tasks.start(key, wanted, backend, bool(take), asked))
 
     async def task_next(
         self, *, worker: str, project: str | None = None, cwd: str | None = None, ttl_s: float = RUN_LEASE_S,
-        backends: list[str] | None = None, apart: bool = False, by: str | None = None, request: str | None = None,
+        backends: list[str] | None = None, apart: bool = False, process: Json | None = None, by: str | None = None,
+        request: str | None = None,
     ) -> Json:  # fmt: skip
         """A task that is ready, or that a dead worker left, leased; `run` is null when there is none, with when to
         look again. `apart`: none that would share files with an attempt under way; `held_back` names those.
         """
         name, asked = await self._project(project, cwd), self._asked(by, request, None)
         known = None if backends is None else _names(backends)
-        wanted = _wanted(asked, check_word("a worker", worker), ttl_s, None, None)
+        wanted = _wanted(asked, check_word("a worker", worker), process, ttl_s, None, None)
         return await self.store.write(lambda: tasks.next_task(name, wanted, known, bool(apart), asked))
 
     async def task_check(
@@ -324,7 +327,7 @@ def _why(text: Any) -> str | None:
 
 
 def _wanted(
-    asked: Asked, worker: str | None, ttl_s: float, params: Json | None, items: list[str] | None
+    asked: Asked, worker: str | None, process: Json | None, ttl_s: float, params: Json | None, items: list[str] | None
 ) -> runs.Wanted:
     if params is not None and not isinstance(params, dict):
         raise invalid("a run's params are a mapping of names to values", f"got {type(params).__name__}")
@@ -333,5 +336,5 @@ def _wanted(
         params=None if params is None else values.encode(params, "the run's params"),
         items=None if items is None else values.encode(runs.check_items(items), "the run's items"),
         worker=None if worker is None else check_word("a worker", worker), ttl=leases.check_ttl(ttl_s), again=True,
-        parent=None, by=asked.by, why=asked.why,
+        parent=None, by=asked.by, why=asked.why, process=check_process(process),
     )  # fmt: skip

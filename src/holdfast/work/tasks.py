@@ -65,7 +65,7 @@ def start(key: str, wanted: runs.Wanted, backend: str | None, take: bool, asked:
         if take and at.held is not None and steps.alive(at.held) and steps.by_hand(at.held.worker):
             yield from fence(at.held)  # what its holder left open is in doubt as soon as somebody writes
             at = yield from turn(key, asked)
-        not_taken(at, wanted.worker, take, asked)
+        not_taken(at, at.held is not None and leases.same(at.held, wanted.worker, wanted.process), take, asked)
     elif not at.open:
         yield from task_rows.in_the_way(at.task, at.project)
     return (yield from begin(at, wanted, backend, status, asked))
@@ -126,10 +126,10 @@ def started(task: Task, *, resumed: bool) -> Transaction[Json]:
     }  # fmt: skip
 
 
-def not_taken(at: Turn, worker: str | None, take: bool, asked: Asked) -> None:
+def not_taken(at: Turn, ours: bool, take: bool, asked: Asked) -> None:
     """Refuse what somebody else is doing: who, and until when."""
     task, held = at.task, at.held
-    if held is not None and steps.alive(held) and held.worker != worker and held.worker != steps.HAND + asked.by:
+    if held is not None and steps.alive(held) and not ours and held.worker != steps.HAND + asked.by:
         raise HoldfastError(
             "busy", f"task {task.id} is held by {held.worker} until {rfc3339(held.lease_until / 1e6)}",
             "wait for it, or take another: hold task ls --status ready",
@@ -226,7 +226,7 @@ def may_write(at: Turn, run: str | None, epoch: int | None, asked: Asked) -> Non
             raise Fenced(f"task {at.task.id} was never started", "start it first")
         leases.check(at.held, epoch)
     elif at.open:
-        not_taken(at, None, True, asked)
+        not_taken(at, False, True, asked)
 
 
 def verified(key: str, run: str | None, epoch: int | None, results: list[Json], asked: Asked) -> Transaction[Json]:

@@ -14,6 +14,7 @@ _WORDS = {
     "failed": "{job} {run}: failed: {message}",
     "parked": "{job} {run}: waits for step {step!r} to be settled: {message}",
     "left": "{job} {run}: given back",
+    "waiting": "{parked} of its runs wait for a person: hold work ls --state parked",
     "stopped": "{worker} has stopped",
 }
 

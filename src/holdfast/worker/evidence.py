@@ -58,7 +58,7 @@ async def sweep(host: AsyncHost) -> None:
             if e.code != "not_found":
                 raise
             continue  # another store's
-        if state == "active":
+        if state in ("active", "parked"):
             continue
         await end_all(host, request_of(run), "its attempt has ended")
         contract = folder.read_contract()

@@ -15,6 +15,7 @@ import traceback
 from typing import Any
 
 from ..client.aio import AsyncHost
+from ..client.process import this_process
 from ..client.project import context
 from ..client.work import own_name
 from ..model.errors import HoldfastError
@@ -102,7 +103,7 @@ class Runner:
         while not self._leaving.is_set():
             self._changed.clear()
             made = await shared.host.work.call(
-                "task_next", worker=worker, project=self._project, ttl_s=self._lease, apart=True
+                "task_next", worker=worker, project=self._project, ttl_s=self._lease, apart=True, process=this_process()
             )
             if made["run"] is not None:
                 await self._occupied(shared, made)

@@ -24,7 +24,7 @@ def a_step(**changes: Any) -> Step:
 
 def a_lease(**changes: Any) -> Held:
     known: dict[str, Any] = {
-        "attempt": "att_x", "task": None, "n": 1, "worker": "w1", "epoch": 3, "lease_until": 100, "ended_at": None, "now": 99
+        "attempt": "att_x", "task": None, "n": 1, "worker": "w1", "instance": None, "epoch": 3, "lease_until": 100, "ended_at": None, "now": 99
     }  # fmt: skip
     return Held(**(known | changes))
 

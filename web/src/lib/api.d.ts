@@ -857,7 +857,8 @@ export interface components {
         };
         /**
          * Ask
-         * @description An inbox item. `kind` is input, secret, question, approval or control_request; `state` begins as open.
+         * @description An inbox item. `kind` is input, secret, question, approval, control_request or parked_run; `state` begins as
+         *         open.
          */
         Ask: {
             id: string;
@@ -1591,6 +1592,10 @@ export interface components {
             in_doubt: Record<string, never>[];
             /** @default null */
             waits_for: string | null;
+            /** @default 0 */
+            crashes: number;
+            /** @default null */
+            parked: unknown;
             /** @default [] */
             sessions: components["schemas"]["SessionUse"][];
             /** @default null */

@@ -13,7 +13,7 @@ from ...model import approvals, asks, ids
 from ...model.errors import HoldfastError, invalid, not_found
 from ...model.limits import CANONICAL_LINE_MAX
 from ...model.names import refused
-from .. import inbox, views, watch
+from .. import inbox, parked, views, watch
 from ..watch import about
 from .acting import Acting
 from .base import decoded, number, why_of
@@ -125,6 +125,7 @@ class Asking(Acting):
     async def _look(self, caller: Caller) -> None:
         sessions = [s for s in self.registry.sessions.values() if s.link is not None and caller.may("view", s)]
         await self.desk.watch.look(sessions)
+        await self.daemon.operations.look_for_parked()
 
     def _may_see(self, item: Json, caller: Caller) -> bool:
         """One's own, and what concerns a session one may see; what asks for a person is shown to people."""
@@ -135,6 +136,8 @@ class Asking(Acting):
             return True
         if not self._is_person(caller) and item["kind"] not in asks.TYPED:
             return False
+        if item["kind"] == parked.KIND:
+            return caller.may("work", None) or caller.may("view", None)
         if not item["session"]:
             return True
         return caller.may("view", session)  # of one that was removed: all, or none

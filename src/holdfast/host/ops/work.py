@@ -9,7 +9,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from ...model.errors import HoldfastError, invalid
-from .. import evidence, rewriting
+from ...model.work import check_word
+from .. import evidence, parked, rewriting
 from ..news import TASKS
 
 TYPE_CHECKING = False
@@ -32,6 +33,7 @@ _TASKS_CHANGE = frozenset({
     "task_done", "task_fail", "task_block", "task_unblock", "task_pause", "task_retry", "task_cancel", "begin_run",
     "run_end",
 })  # fmt: skip
+_PARKING = frozenset({"run_park", "run_retry", "run_end", "step_settle", "task_cancel"})
 _CLOSE_S = 5.0  # a disk that hangs does not keep the daemon from leaving: what was acknowledged is on it
 
 
@@ -68,7 +70,25 @@ class WorkOps:
         answer = await work.call(str(request.get("call")), **{**args, "by": caller.name})
         if str(request.get("call")) in _TASKS_CHANGE:
             self.daemon.news.note(TASKS)
+        if request.get("store") is None and _parks(str(request.get("call")), answer):
+            await self._follow_parked(work)
         return answer
+
+    async def op_parked(self, request: Json, caller: Caller) -> None:
+        """What a worker sees in a store on a server, which is written past this host."""
+        store = check_word("a store", request.get("store"))
+        await self.desk.parked.follow(store, parked.checked(request.get("runs")), caller.actor)
+
+    async def look_for_parked(self) -> None:
+        """In the home's store, where there is one. One that cannot be read keeps nobody from the rest of the inbox."""
+        try:
+            if await asyncio.to_thread(os.path.exists, self.daemon.home.work_db):
+                await self._follow_parked(await self._open(None))
+        except HoldfastError as e:
+            log.warning("parked runs are not known: %s", e.line())
+
+    async def _follow_parked(self, work: Work) -> None:
+        await self.desk.parked.follow(parked.HOME, await work.call("run_parked"))
 
     def _is_persons(self, name: str) -> bool:
         """Whether what is signed with this name is a person's: whoever is not known here as another may be one."""
@@ -154,6 +174,11 @@ class WorkOps:
                 await asyncio.wait_for(work.store.close(), _CLOSE_S)
             except TimeoutError:
                 pass
+
+
+def _parks(call: str, answer: Any) -> bool:
+    """Whether a call may have parked a run, or freed one. A worker's look for work does where it found something."""
+    return call in _PARKING or (call == "run_claim" and bool(answer["run"] or answer["parked"]))
 
 
 async def _open_work(url: str) -> Work:
