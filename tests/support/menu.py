@@ -38,7 +38,7 @@ def say(state: str) -> None:
 
 
 def draw(chosen: int, again: bool) -> None:
-    lines = ["Do you want to proceed?", *((" ❯ " if n == chosen else "   ") + o for n, o in enumerate(OPTIONS))]
+    lines = ["Do you want to proceed?", *((" > " if n == chosen else "   ") + o for n, o in enumerate(OPTIONS))]
     if RELATIVE:
         put(("\x1b[3A" if again else "\x1b[?25l") + "".join(f"\r{line}\x1b[K\r\n" for line in lines))
     else:

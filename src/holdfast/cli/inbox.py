@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_STYLES = {"secret": "magenta", "approval": "yellow", "control_request": "yellow", "question": "cyan", "input": "green"}
+_STYLES = {"secret": "magenta", "approval": "yellow", "control_request": "yellow", "question": "cyan", "input": "green",
+           "menu": "yellow"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     for item in items:
         rows.append((item["id"], item["kind"].replace("_", " "), item["session_name"] or "-", who(item),
                      output.age(item["created_at"], now), item["state"], summary(item)))  # fmt: skip
-        styles.append(("bold", _STYLES[item["kind"]], "", "", "dim", "", ""))
+        styles.append(("bold", _STYLES.get(item["kind"], ""), "", "", "dim", "", ""))
     output.table(("ASK", "KIND", "SESSION", "FROM", "AGE", "STATE", "WHAT"), rows, styles)
     if not items:
         output.note("nothing waits for anybody")

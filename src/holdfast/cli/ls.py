@@ -16,6 +16,7 @@ _STATE_STYLE = {"live": "green", "lost": "red", "exited": "dim", "reaped": "yell
 _ACTIVITY_STYLE = {
     "waiting_for_input": "yellow",
     "waiting_for_secret": "yellow",
+    "menu": "yellow",
     "unknown": "red",
     "exited": "dim",
 }
@@ -62,8 +63,15 @@ def state(s: dict[str, Any]) -> str:
     return f"{s['state']} ({ended['signal'] or ended['code']})"
 
 
+def words_of(activity: dict[str, Any]) -> str:
+    """An agent at its own prompt is idle: it waits for nothing but the next wish."""
+    if activity["kind"] == "at_prompt" and activity.get("says"):
+        return "idle"
+    return str(activity["kind"]).replace("_", " ")
+
+
 def doing(s: dict[str, Any]) -> str:
-    words = str(s["activity"]["kind"]).replace("_", " ")
+    words = words_of(s["activity"])
     if s.get("reap_at"):
         words += ", idle: ends soon"
     if s.get("restart_at"):

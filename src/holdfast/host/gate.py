@@ -67,9 +67,9 @@ class Gate:
             await self.left(item["id"])
             raise
 
-    async def left(self, ask: str) -> None:
+    async def left(self, ask: str, reason: str | None = None) -> None:
         if not self._stopping():  # the asker left: nothing would run any more
-            await self._inbox.vanish(lambda i: i["id"] == ask)
+            await self._inbox.vanish(lambda i: i["id"] == ask, reason)
 
     def _rule(
         self, verb: str, actors: Sequence[Json], name: str, command: bytes

@@ -34,7 +34,7 @@ log = logging.getLogger("holdfast.host")
 _KEYFRAME_EVERY_BYTES = 4 << 20  # a restart replays at most this much, plus what came since
 _ADDRESSING = re.compile(rb"\x1b\[\d+;\d+[Hf]")
 _UPWARD = re.compile(rb"\x1b\[\d*[AF]")
-# Offset, sizes seen there, and how the screen was drawn: `addressed_at`, `moved_at`, `_front`. An hf1 has the first two.
+# Offset, sizes seen there, and how it was drawn: `addressed_at`, `moved_at`, `_front`. An hf1 has the first two.
 _KEYFRAME_HEADS = {b"hf1\n": struct.Struct(">QI"), b"hf2\n": struct.Struct(">QIQQqQQ")}
 _KEYFRAME_MAGIC = b"hf2\n"
 _CALM_S = 0.1  # a pause in the output; the emulator uses it to catch up

@@ -9,16 +9,16 @@ The order of the rules, first match wins; `judge` is this list in code:
 4. raw mode, and the program says itself what it does (OSC 7501)     running, menu where it is blocked,
                                                                      at_prompt where it is idle
 5. the alternate screen, or raw mode and a painted screen, where
-   the reader is not one that only asks for secrets                  full_screen; menu where the painted screen is the
-                                                                     main one, it waits for keys and takes no pasted text
+   the reader is not one that only asks for secrets                  full_screen; menu where it paints the main screen,
+                                                                     waits for keys and takes no pasted text
 6. any other wait for the terminal; with fresh output a program
    that can be woken by something else is working, not waiting       waiting_for_*, or running
 7. the kernel will not say (another uid): the terminal's mode        waiting_for_secret, at_prompt, unknown
 8. nothing waits for the terminal                                    running
 
 `certain` is kept for waits that nothing but the terminal can end. An event loop that also watches the
-terminal may be working, so it is `likely` at best. `menu` is what a typed text would not answer but choose from: when in
-doubt between that and a line of text, it is a menu.
+terminal may be working, so it is `likely` at best. A `menu` is not answered by a typed text, which would choose
+what is highlighted.
 """
 
 from __future__ import annotations
