@@ -67,7 +67,8 @@ def who(item: Json) -> str:
 
 def summary(item: Json, width: int = 120) -> str:
     """One line of what is asked; the answer's giver where it has one. The whole is in --json and in `hold answer`."""
-    text: str = item["text"].replace("\n", " ")
+    whole = item["detail"].get("prompt") or item["text"] if item["kind"] == "menu" else item["text"]
+    text: str = whole.replace("\n", " ")
     if item["kind"] == "approval" and item["detail"].get("verb"):
         text = f"{item['detail']['verb']}: {text}"
     if item["options"]:

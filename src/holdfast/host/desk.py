@@ -100,15 +100,16 @@ class Desk:
         await self.inbox.vanish(lambda i: i["id"] == ask, asks.ASKER_ENDED)
 
     async def reported(self, session: Session) -> None:
-        """A hook reports the dialog that this session shows: one dialog is one item, and it is looked at once it is
-        surely drawn, because whether it is there later can only be told of one that was seen."""
+        """A hook reports the dialog that this session shows: one dialog is one item. It is looked at now, and again when
+        it is surely drawn, because that it was closed can only be told of one that was seen."""
         await self._vanish(session, ("menu",))
-        self._later(self._look_at(session))
+        if session.terminal:
+            self._later(self._look_twice(session))
 
-    async def _look_at(self, session: Session) -> None:
+    async def _look_twice(self, session: Session) -> None:
+        await self.watch.look([session])
         await asyncio.sleep(INBOX_SAMPLE_S)
-        if session.link is not None and session.terminal:
-            await self.watch.look([session])
+        await self.watch.look([session])
 
     async def _controls_moved(self, session: Session, holder: str | None) -> None:
         """A request to a holder who no longer holds is over: whoever asked can take them, or ask the next."""

@@ -32,6 +32,7 @@ _BLOCKED = (*KINDS, "at_prompt", "exited")  # nothing changes until bytes move
 _AT_ONCE = 32  # keepers asked in parallel, as by `ls`
 # A hook's answer is with the agent this soon, and its dialog closed: it is not shown as a menu once more.
 _ANSWERED_S = 5.0
+_STIRS_S = 3.0  # a loop that draws at a key and waits again counts as waiting after some 1.3 s; one look more
 
 
 class Watch:
@@ -45,6 +46,7 @@ class Watch:
         self._inbox, self._live, self._forest, self._observe = inbox, live, forest, observe
         self._read, self._clock = read, clock
         self._answered: dict[str, float] = {}  # sessions whose dialog was answered through a hook, and when
+        self._shown: dict[str, float] = {}  # when menus were last seen, by their items
         self._followers = 0
         self._configured = False
         self._task: asyncio.Task[None] | None = None
@@ -146,6 +148,7 @@ class Watch:
 
     def ended(self, item: Json) -> None:
         """An item is over: a dialog that was answered through its hook is about to close."""
+        self._shown.pop(item["id"], None)
         if item.get("dialog") and item["session"] and item["state"] in ("answered", "denied"):
             self._answered = {s: at for s, at in self._answered.items() if self._clock() - at < _ANSWERED_S}
             self._answered[item["session"]] = self._clock()
@@ -159,6 +162,8 @@ class Watch:
         known = [i for i in mine if i["kind"] in asks.SEEN]
         if kind == "menu" and (dialogs or self._clock() - self._answered.get(session.id, float("-inf")) < _ANSWERED_S):
             kind = None  # a hook reports this dialog, and its answer goes through the hook
+        elif kind is None and any(self._stirs(i, sample) for i in known):
+            return False
         same = asks.same_menu if kind == "menu" else asks.same_prompt
         holds = [i for i in known if i["kind"] == kind and same(i, sample)]
         if len(holds) < len(known):
@@ -170,6 +175,11 @@ class Watch:
         if not holds:
             await self._add(kind, session, sample, activity, activity.prompt or "", {})
         return True
+
+    def _stirs(self, item: Json, sample: Json) -> bool:
+        """Whether a menu was moved through just now: what draws it anew looks for a moment as if it worked."""
+        recent = self._clock() - self._shown.get(item["id"], float("-inf")) < _STIRS_S
+        return recent and "facts" in sample and not sample["facts"]["tty"]["canonical"] and asks.same_menu(item, sample)
 
     async def _settle_dialogs(self, dialogs: list[Json], sample: Json) -> None:
         """A dialog that the program showed and no longer shows was decided at its terminal."""
@@ -185,6 +195,7 @@ class Watch:
         a hook: it is shown when it has stood for a moment."""
         text = (await self._read(session, sample["output"]["end"]))[-limits.ASK_TEXT_MAX :]
         if holds:
+            self._shown[holds[0]["id"]] = self._clock()
             if holds[0]["text"] != text:
                 await self._inbox.amend(holds[0]["id"], text=text)
             return True
@@ -199,7 +210,8 @@ class Watch:
     ) -> None:
         await self._inbox.add(
             kind, session=about(session), text=text,
-            detail={"confidence": activity.confidence, "evidence": activity.evidence}, more=more,
+            detail={"confidence": activity.confidence, "evidence": activity.evidence, "prompt": activity.prompt},
+            more=more,
             prompt={"input_at": sample["input_at"], "offset": sample["output"]["end"]},
         )  # fmt: skip
 
