@@ -176,5 +176,5 @@ def test_a_dialog_in_a_session_is_told_by_the_session(hold: HomeForTests) -> Non
     assert hold.host.call("inbox")["items"] == [], "its menu is the item"
     told(hold, "Notification")
     assert [i["kind"] for i in hold.host.call("inbox")["items"]] == ["question"], "elsewhere nothing else tells of it"
-    told(hold, "PostToolUse")
+    told(hold, "PostToolUse", duration_ms=0)
     assert hold.host.call("inbox")["items"] == []

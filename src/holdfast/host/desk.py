@@ -100,8 +100,8 @@ class Desk:
         await self.inbox.vanish(lambda i: i["id"] == ask, asks.ASKER_ENDED)
 
     async def reported(self, session: Session) -> None:
-        """A hook reports the dialog that this session shows: one dialog is one item. It is looked at now, and again when
-        it is surely drawn, because that it was closed can only be told of one that was seen."""
+        """A hook reports the dialog that this session shows: one dialog is one item. It is looked at now, and once more
+        when it is surely drawn, because that it was closed can only be told of one that was seen."""
         await self._vanish(session, ("menu",))
         if session.terminal:
             self._later(self._look_twice(session))
