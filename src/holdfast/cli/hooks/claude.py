@@ -84,8 +84,8 @@ def over(event: Json, now: float) -> Json | None:
     if name not in ("PostToolUse", "PostToolUseFailure"):
         return None
     took = event.get("duration_ms")
-    began = now - took / 1000 if isinstance(took, int | float) and not isinstance(took, bool) and took > 0 else now
-    return {**dialog(event), "began": max(0.0, began)}
+    took_s = took / 1000 if isinstance(took, int | float) and 0 < took < now * 1000 else 0.0
+    return {**dialog(event), "began": now - took_s}
 
 
 def _agent(event: Json) -> str | None:
