@@ -21,8 +21,10 @@ _TAIL = 32  # bytes of the last chunk kept so that a query cut in two is still s
 
 
 def look_for_query(keeper: Keeper, offset: int, data: bytes) -> None:
-    _listen(keeper, data)
-    if not (keeper.tail or b"\x1b" in data or b"\x05" in data):
+    escapes = b"\x1b" in data  # most of a flood has none
+    if escapes or keeper.says.open:
+        _listen(keeper, data)
+    if not (keeper.tail or escapes or b"\x05" in data):
         return
     joined = keeper.tail + data
     if MAYBE_QUERY.search(joined):

@@ -38,6 +38,11 @@ class Listener:
         self._held = b""
         self.report: dict[str, object] | None = None
 
+    @property
+    def open(self) -> bool:
+        """Whether a sequence has begun that may still be one of these."""
+        return bool(self._held)
+
     def hear(self, data: bytes) -> tuple[bool, dict[str, str | None] | None]:
         """Whether the program asked, and the last thing it said."""
         if not self._held and b"]7501;" not in data and b"\x1b" not in data[-len(_BEGIN) :]:
