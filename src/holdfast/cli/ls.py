@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ..client.sync import Host
-from . import arguments, output
+from . import arguments, output, summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,15 +63,8 @@ def state(s: dict[str, Any]) -> str:
     return f"{s['state']} ({ended['signal'] or ended['code']})"
 
 
-def words_of(activity: dict[str, Any]) -> str:
-    """An agent at its own prompt is idle: it waits for nothing but the next wish."""
-    if activity["kind"] == "at_prompt" and activity.get("says"):
-        return "idle"
-    return str(activity["kind"]).replace("_", " ")
-
-
 def doing(s: dict[str, Any]) -> str:
-    words = words_of(s["activity"])
+    words = summary.doing(s["activity"])
     if s.get("reap_at"):
         words += ", idle: ends soon"
     if s.get("restart_at"):
