@@ -124,6 +124,16 @@ def test_an_agent_at_its_own_prompt_is_idle_and_no_item(hold: HomeForTests) -> N
     assert only(hold, "menu")["id"] != first["id"], "the next dialog is another item"
 
 
+def test_a_dialog_that_goes_on_drawing_is_an_item_all_the_same(hold: HomeForTests) -> None:
+    s = hold.run(sys.executable, MENU, "--status", "--loop", "--ticks", name="agent")
+    activity(s, "at_prompt")
+    s.send("x")
+    item = only(hold, "menu")
+    shown = read_all(s)
+    until(lambda: read_all(s) != shown, 30)
+    assert only(hold, "menu")["id"] == item["id"]
+
+
 def test_what_an_ended_program_said_is_not_its_shells(hold: HomeForTests) -> None:
     s = hold.run("bash", "--norc", name="sh")
     s.send(f"{sys.executable} {MENU} --status; echo o''ver\r")

@@ -1,9 +1,9 @@
 """A menu as agents show one: raw mode, redrawn in place, moved through with arrow keys, Enter takes what is highlighted.
 
-    menu.py [--relative] [--loop] [--status] [--times N]
+    menu.py [--relative] [--loop [--ticks]] [--status] [--times N]
 
 Without --relative the cursor is placed by row and column; with it the menu is redrawn where it stands, with the cursor
-hidden. --loop waits in poll() with a timeout, as an event loop does. --status speaks OSC 7501: it asks whether it is
+hidden. --loop waits in poll() with a timeout, as an event loop does, and with --ticks draws at each. --status speaks OSC 7501: it asks whether it is
 listened to, and reports idle, blocked and working; before each menu it is idle at a prompt of its own until a key comes.
 What was chosen is printed as `chose: …`; any other key is ignored, as text is by such a menu.
 """
@@ -19,7 +19,7 @@ import tty
 OPTIONS = ("1. Yes", "2. No")
 HEARD = b"\x1b]7501;?\x1b\\"
 UP, DOWN = (b"\x1b[A", b"\x1bOA"), (b"\x1b[B", b"\x1bOB")
-RELATIVE, LOOP, STATUS = (flag in sys.argv for flag in ("--relative", "--loop", "--status"))
+RELATIVE, LOOP, STATUS, TICKS = (flag in sys.argv for flag in ("--relative", "--loop", "--status", "--ticks"))
 
 
 def put(text: str) -> None:
@@ -28,7 +28,7 @@ def put(text: str) -> None:
 
 def keys() -> bytes:
     while LOOP and not select.select([0], [], [], 0.3)[0]:
-        pass
+        put("\x1b7\x1b[1;70H.\x1b8" if TICKS else "")
     return os.read(0, 64)
 
 

@@ -199,7 +199,8 @@ class Watch:
             if holds[0]["text"] != text:
                 await self._inbox.amend(holds[0]["id"], text=text)
             return True
-        if output_age_s(sample, self._clock()) < FRESH_S:
+        said = asks.blocking(sample) is not None  # then it may go on drawing: a hint that moves, a clock
+        if (sample["says"]["age"] if said else output_age_s(sample, self._clock())) < FRESH_S:
             return False
         front = sample["facts"]["tty"]["foreground_pgid"]
         await self._add("menu", session, sample, activity, text, {"front": front, "blocked_at": asks.blocking(sample)})

@@ -42,6 +42,7 @@ def _listen(keeper: Keeper, data: bytes) -> None:
     asked, said = keeper.says.hear(data)
     if said is not None:
         keeper.says.report = {**said, "group": os.tcgetpgrp(keeper.program.master), "end": keeper.log.end}
+        keeper.says.heard_at = time.monotonic()
     if asked:
         try:
             keeper.input.room(len(says.REPLY))

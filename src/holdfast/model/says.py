@@ -32,16 +32,21 @@ class Listener:
     """Reads a program's output as it comes, in whatever pieces. Keeps what a piece leaves open, and no more;
     `report` is for its user: the newest one, with what is known of who made it."""
 
-    __slots__ = ("_held", "report")
+    __slots__ = ("_held", "heard_at", "report")
 
     def __init__(self) -> None:
         self._held = b""
         self.report: dict[str, object] | None = None
+        self.heard_at = 0.0  # the moment of the report; only read with one
 
     @property
     def open(self) -> bool:
         """Whether a sequence has begun that may still be one of these."""
         return bool(self._held)
+
+    def told(self, now: float) -> dict[str, object] | None:
+        """The newest report, with how many seconds it has stood."""
+        return None if self.report is None else {**self.report, "age": now - self.heard_at}
 
     def hear(self, data: bytes) -> tuple[bool, dict[str, str | None] | None]:
         """Whether the program asked, and the last thing it said."""
