@@ -281,3 +281,21 @@ def test_the_holder_of_a_lock_is_read_from_the_kernels_list() -> None:
     )
     assert daemon.parse_locks(text, 0xFE, 0, 99) == 4242
     assert daemon.parse_locks(text, 0xFE, 1, 99) is None
+
+
+def test_a_configuration_of_an_older_version_is_named_with_the_way_to_renew_it(hold: HomeForTests, tmp_path: Path) -> None:
+    from holdfast.cli.connecting.clients import claude_hooks
+
+    person = tmp_path / "person"
+    (person / ".claude").mkdir(parents=True)
+    hold.env["HOME"] = str(person)
+    assert "claude hooks" not in examined(hold)[1], "nothing is said where it is not connected"
+    hooks = {e: [g] for e, g in claude_hooks(["/opt/bin/hold"], {"HOLDFAST_HOME": str(hold.path)}) if e != "PostToolUse"}
+    settings = person / ".claude" / "settings.json"
+    settings.write_text(json.dumps({"hooks": hooks}))
+    code, found = examined(hold)
+    assert (code, found["claude hooks"]["status"]) == (0, "warn")
+    assert "PostToolUse" in found["claude hooks"]["seen"]
+    assert found["claude hooks"]["advice"] == "run hold connect claude again"
+    settings.write_text("{")
+    assert examined(hold)[1]["claude hooks"]["status"] == "warn"

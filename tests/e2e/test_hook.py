@@ -208,7 +208,7 @@ def test_other_tools_before_their_use_are_not_ours(hold: HomeForTests, hooks: An
 
 
 def test_a_notification_is_an_item_and_its_answer_is_told_with_the_next_prompt(hold: HomeForTests, hooks: Any) -> None:
-    told = {"message": "Claude is waiting for your input", "notification_type": "idle_prompt"}
+    told = {"message": "Claude is waiting for your input", "notification_type": "agent_needs_input"}
     assert hooks(event("Notification", **told)).end()[:2] == (0, None)
     asked = item(hold)
     assert "waiting for your input" in asked["text"]
@@ -223,7 +223,7 @@ def test_a_notification_is_an_item_and_its_answer_is_told_with_the_next_prompt(h
 
 
 def test_whoever_goes_on_at_the_terminal_is_no_longer_waited_for(hold: HomeForTests, hooks: Any) -> None:
-    hooks(event("Notification", message="m", notification_type="idle_prompt")).end()
+    hooks(event("Notification", message="m", notification_type="agent_needs_input")).end()
     item(hold)
     assert hooks(event("UserPromptSubmit", prompt="go on")).end()[:2] == (0, None)
     assert hold.host.call("inbox")["items"] == []

@@ -11,18 +11,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.host.observe.net import ports
-from holdfast.model.activity import Activity, judge
+from holdfast.model.activity import Activity, Look, judge
 
 from .ptyproc import PtyProgram
 
 HELD_SAMPLES = 20  # taken after the state was reached: half a second in which it must not flicker
 NOBODY = 65534
 PY = sys.executable
+MENU_PROGRAM = Path(__file__).with_name("menu.py")
 
 INPUT = "waiting_for_input"
 SECRET = "waiting_for_secret"
 PROMPT = "at_prompt"
 SCREEN = "full_screen"
+MENU = "menu"
 RUNNING = "running"
 
 
@@ -70,8 +72,7 @@ class Verdict(NamedTuple):
 def judged(sample: dict[str, Any], leader: int) -> Activity:
     return judge(
         sample["facts"],
-        alternate=sample["alternate"],
-        addressed=sample["addressed"],
+        look=Look(sample["alternate"], sample["addressed"], sample["hidden"], sample["pastes"]),
         last_output_age=sample["age"],
         cursor_line=sample["line"],
         leader=leader,
@@ -234,6 +235,12 @@ SCREENS = [
     Program("tmux", ["tmux", "-S", "sock", "-f", "/dev/null", "new", "dash"], [SCREEN], ["tmux"]),
 ]
 
+MENUS = [
+    Program("menu by row and column", [PY, str(MENU_PROGRAM)], [MENU], ready=b"2. No"),
+    Program("menu drawn in place", [PY, str(MENU_PROGRAM), "--relative"], [MENU], ready=b"2. No"),
+    Program("menu of an event loop", [PY, str(MENU_PROGRAM), "--relative", "--loop"], [MENU], ready=b"2. No"),
+]
+
 _PROGRESS = (
     "import select, sys\nn = 0\nwhile not select.select([0], [], [], 0.1)[0]:\n"
     " n += 1; print(f'\\r{n} done', end='', flush=True)"
@@ -285,4 +292,4 @@ WORK = [
     Program("stopped", _sh("printf ok; kill -STOP $$"), ["unknown"], ready=b"ok"),
 ]
 
-PROGRAMS = [*SHELLS, *QUESTIONS, *SCREENS, *WORK]
+PROGRAMS = [*SHELLS, *QUESTIONS, *SCREENS, *MENUS, *WORK]

@@ -34,6 +34,8 @@ DEADLINE_S = 30.0  # how long a condition may take on a machine that is busy wit
 SAMPLE_S = 0.025  # the pace at which a pending wait samples
 
 _ALTERNATE = re.compile(rb"\x1b\[\?(?:1049|1047|47)([hl])")
+_CURSOR = re.compile(rb"\x1b\[\?25([hl])")
+_PASTE = re.compile(rb"\x1b\[\?2004([hl])")
 # Absolute addressing beyond the first row; a bare home is what `clear` sends and says nothing.
 _ADDRESSED = re.compile(rb"\x1b\[(?:[2-9]|\d{2,3})(?:;\d*)?[Hd]")
 _ESCAPES = re.compile(
@@ -75,7 +77,7 @@ class PtyProgram:
         self.close()
 
     def sample(self) -> dict[str, Any]:
-        """{"facts", "alternate", "addressed", "age", "line", "exited", "members"}, all of one moment."""
+        """{"facts", "alternate", "addressed", "hidden", "pastes", "age", "line", "exited", "members"}, all of one moment."""
         return self._ask(op="sample")
 
     def send(self, data: bytes) -> None:
@@ -137,7 +139,7 @@ class _Holder:
         self.leader = os.fork()
         if self.leader == 0:
             self._become(argv, cwd, env)
-        self.exited = self.alternate = self.addressed = False
+        self.exited = self.alternate = self.addressed = self.hidden = self.pastes = False
         self.foreground = 0
         self.kept = b""
         self.last_output: float | None = None
@@ -169,6 +171,10 @@ class _Holder:
         fresh = self.kept[-_CARRY:] + data
         for match in _ALTERNATE.finditer(fresh):
             self.alternate = match[1] == b"h"
+        for match in _CURSOR.finditer(fresh):
+            self.hidden = match[1] == b"l"
+        for match in _PASTE.finditer(fresh):
+            self.pastes = match[1] == b"h"
         self.addressed = self.addressed or _ADDRESSED.search(fresh) is not None
         self.kept = (self.kept + data)[-65536:]
         self.last_output = time.monotonic()
@@ -183,6 +189,8 @@ class _Holder:
             "facts": facts.sample(self.master, self.tty, members),
             "alternate": self.alternate,
             "addressed": self.addressed,
+            "hidden": self.hidden,
+            "pastes": self.pastes,
             "age": age,
             "line": line.rpartition(b"\r")[2].decode("utf-8", "replace"),
             "exited": self.exited,

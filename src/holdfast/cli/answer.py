@@ -6,7 +6,8 @@
   hold answer ask_8 --approve          what an agent wants to run, or wants the controls for
   hold answer ask_8 --deny --why "not on a Friday"
 
-A prompt that is no longer there is not answered (exit 5). A secret is never taken from the command line.
+A menu takes no answer: attach, or send keys. A prompt that is no longer there, or a dialog that was decided in the
+terminal, is not answered (exit 5). A secret is never taken from the command line.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import sys
 
 from ..client.sync import Host
+from ..model import asks
 from ..model.errors import HoldfastError
 from . import arguments, output, secrets
 from .several import say
@@ -42,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
         raise HoldfastError("usage", "more than one answer", "give TEXT, --approve, --deny or --stdin")
     host = Host()
     item = host.call("asked", ask=args.ask, timeout=0)
+    if item["kind"] == "menu" and item["state"] == "open" and not sum(given):
+        asks.after(item, "answer")  # nobody is asked for what would be refused
     if item["kind"] == "secret" and args.text is not None:
         raise HoldfastError(
             "usage", "a secret is never taken from the command line, where others can read it",

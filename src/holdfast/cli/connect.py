@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     prove.require_mcp()
     environ = dict(os.environ)
     home = Host().home.path
-    places = clients.Places(environ, os.path.expanduser("~"), _project())
+    places = clients.Places(environ, os.path.expanduser("~"), folder_of_project())
     wanted = clients.files(args.client, args.scope, _hold(), _env(args.client, environ, home), places)
     records = files.Records(home)
     changes = [_planned(f, records, args.undo) for f in wanted]
@@ -107,7 +107,7 @@ def _env(client: str, environ: Mapping[str, str], home: str) -> dict[str, str]:
     return {} if found == home and "XDG_DATA_HOME" not in there else {"HOLDFAST_HOME": home}
 
 
-def _project() -> str:
+def folder_of_project() -> str:
     """The folder that a project's files lie in: the repository's, or this one."""
     here = folder = os.getcwd()
     while folder != os.path.dirname(folder):

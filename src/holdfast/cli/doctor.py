@@ -8,6 +8,7 @@ Nothing is started and nothing is changed.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -16,6 +17,8 @@ from ..client.sync import Host
 from ..model.findings import failed
 from ..version import VERSION
 from . import arguments, output
+from .connect import folder_of_project
+from .connecting import outdated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     host = Host(autostart=False)
     findings = examine(host, deep=args.deep, now=time.time())
+    findings += outdated.findings(os.environ, host.home.path, folder_of_project())
     if args.json:
         document = {"ok": not failed(findings), "version": VERSION, "home": host.home.path, "checks": findings}
         output.print_json(document)

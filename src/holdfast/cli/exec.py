@@ -158,6 +158,7 @@ def explain(result: dict[str, Any], name: str) -> str:
         "running": f"still running; {later}",
         "waiting_for_input": f"it waits for input ({result['prompt']!r}); answer with hold send {name}, then {later}",
         "waiting_for_secret": f"it waits for a secret; answer with hold send {name} --secret --stdin, then {later}",
+        "menu": f"it shows a menu; hold attach {name}, or hold send {name} --key down --key enter, then {later}",
         "full_screen": f"it shows a full-screen program; hold attach {name}, then {later}",
         "waiting_for_approval": f"{result.get('ask')} waits for a person's approval; it runs after that, then {later}",
         "shell_ended": "the shell ended and its exit status is unknown",

@@ -11,6 +11,7 @@ gets a note when Claude Code stops, and a checkpoint before it compacts.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -89,8 +90,11 @@ def _handled(event: Json, args: argparse.Namespace) -> Json | None:
     handle = _HANDLERS.get(event["hook_event_name"])
     host = Host()
     used = os.environ.get("HOLDFAST_ISOLATED") or os.path.exists(host.home.ledger)
-    if handle is None or not used or _nothing_to_do(event, host.home.path):
-        return None  # also where no host was ever started in this home: nobody would look
+    if not used:
+        return None  # no host was ever started in this home: nobody would look
+    _tell_decided(event, args.name)
+    if handle is None or _nothing_to_do(event, host.home.path):
+        return None
     try:
         return handle(_as_agent(host, args.name), event, args)
     except HoldfastError as e:
@@ -104,18 +108,31 @@ def _nothing_to_do(event: Json, home: str) -> bool:
     if name in ("PermissionRequest", "PreToolUse"):
         return not claude.asks(event)
     if name == "Notification":
-        return claude.notification(event) is None
+        return claude.notification(event, _in_session()) is None
     works = os.environ.get("HOLDFAST_RUN") or os.environ.get("HOLDFAST_TASK")
     if name in ("Stop", "PreCompact"):
         return not works
     return name in ("UserPromptSubmit", "SessionEnd") and not works and not Kept(home, claude.tag(event)).asks()
 
 
+def _in_session() -> bool:
+    return bool(os.environ.get("HOLDFAST_SESSION"))
+
+
+def _tell_decided(event: Json, name: str) -> None:
+    """Dialogs that this event leaves behind are no longer asked. A host that is down knows of none that still waits:
+    the hook of one that does would have started it again."""
+    over = claude.over(event, time.time())
+    if over is not None:
+        with contextlib.suppress(HoldfastError):  # none runs, or it is older than this
+            _as_agent(Host(autostart=False), name).call("decided", **over)
+
+
 def _as_agent(host: Host, name: str) -> Host:
     """The agent's own key where it is enrolled here; else whoever the kernel says that this process is."""
     if host.operator:
         return host
-    agent = Host(operator=name)
+    agent = Host(operator=name, autostart=host.autostart)
     try:
         agent.call("whoami")
     except HoldfastError:
@@ -130,27 +147,20 @@ def _ask(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
     deadline = time.monotonic() + _wait(args, event)
     for one in asked:
         left = max(0.0, deadline - time.monotonic())
-        items.append(_held(host, one, left, claude.tag(event)))
+        items.append(host.ask_held(one.text, kind=one.kind, options=one.options, wait=left, why=claude.tag(event),
+                                   dialog=claude.dialog(event)))  # fmt: skip
         if items[-1]["state"] != "answered":
             break
     return claude.answer(event, asked, items)
-
-
-def _held(host: Host, one: claude.Asking, wait: float, why: str) -> Json:
-    session = os.environ.get("HOLDFAST_SESSION")
-    try:
-        return host.ask_held(one.text, kind=one.kind, options=one.options, wait=wait, session=session, why=why)
-    except HoldfastError as e:
-        if session is None or e.code not in ("not_found", "not_allowed"):
-            raise
-        return host.ask_held(one.text, kind=one.kind, options=one.options, wait=wait, why=why)
 
 
 def _notify(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
     mine = [i for i in host.call("inbox")["items"] if i["detail"].get("why") == claude.tag(event)]
     if mine:
         return None  # what it tells of is in the inbox already
-    item = host.ask_raw(claude.notification(event) or "", session=None, options=(), why=claude.tag(event))
+    text = claude.notification(event, _in_session()) or ""
+    dialog = {**claude.dialog(event), "call": None}
+    item = host.ask_raw(text, session=None, options=(), why=claude.tag(event), dialog=dialog)
     kept = Kept(host.home.path, claude.tag(event))
     kept.keep([*kept.asks(), item["id"]])
     return None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _STYLES = {"secret": "magenta", "approval": "yellow", "control_request": "yellow", "question": "cyan", "input": "green",
-           "parked_run": "yellow"}
+           "menu": "yellow", "parked_run": "yellow"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     for item in items:
         rows.append((item["id"], item["kind"].replace("_", " "), item["session_name"] or "-", who(item),
                      output.age(item["created_at"], now), item["state"], summary(item)))  # fmt: skip
-        styles.append(("bold", _STYLES[item["kind"]], "", "", "dim", "", ""))
+        styles.append(("bold", _STYLES.get(item["kind"], ""), "", "", "dim", "", ""))
     output.table(("ASK", "KIND", "SESSION", "FROM", "AGE", "STATE", "WHAT"), rows, styles)
     if not items:
         output.note("nothing waits for anybody")
@@ -67,7 +67,8 @@ def who(item: Json) -> str:
 
 def summary(item: Json, width: int = 120) -> str:
     """One line of what is asked; the answer's giver where it has one. The whole is in --json and in `hold answer`."""
-    text: str = item["text"].replace("\n", " ")
+    whole = item["detail"].get("prompt") or item["text"] if item["kind"] == "menu" else item["text"]
+    text: str = whole.replace("\n", " ")
     if item["kind"] == "approval" and item["detail"].get("verb"):
         text = f"{item['detail']['verb']}: {text}"
     if item["options"]:

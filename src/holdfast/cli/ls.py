@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ..client.sync import Host
-from . import arguments, output
+from . import arguments, output, summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ _STATE_STYLE = {"live": "green", "lost": "red", "exited": "dim", "reaped": "yell
 _ACTIVITY_STYLE = {
     "waiting_for_input": "yellow",
     "waiting_for_secret": "yellow",
+    "menu": "yellow",
     "unknown": "red",
     "exited": "dim",
 }
@@ -63,7 +64,7 @@ def state(s: dict[str, Any]) -> str:
 
 
 def doing(s: dict[str, Any]) -> str:
-    words = str(s["activity"]["kind"]).replace("_", " ")
+    words = summary.doing(s["activity"])
     if s.get("reap_at"):
         words += ", idle: ends soon"
     if s.get("restart_at"):

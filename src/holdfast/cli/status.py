@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LABEL_STYLE = "dim"
 _STYLES = {
     "running": "green", "at_prompt": "green", "full_screen": "green", "waiting_for_input": "yellow",
-    "waiting_for_secret": "yellow", "unknown": "red", "exited": "dim",
+    "waiting_for_secret": "yellow", "menu": "yellow", "unknown": "red", "exited": "dim",
 }  # fmt: skip
 
 

@@ -22,11 +22,18 @@ def ending(ended: Json | None) -> str:
     return f"exit code {ended['code']}"
 
 
+def doing(activity: Json) -> str:
+    """An agent at its own prompt is idle: it waits for nothing but the next wish."""
+    if activity["kind"] == "at_prompt" and activity.get("says"):
+        return "idle"
+    return str(activity["kind"]).replace("_", " ")
+
+
 def headline(s: Json) -> str:
     """What it is doing, or how it ended."""
     if s["state"] != "live":
         return f"{s['state']}, {ending(s['exit'])}"
-    words = str(s["activity"]["kind"]).replace("_", " ")
+    words = doing(s["activity"])
     if s["exit"]:
         return f"the main program ended ({ending(s['exit'])}), others of its tree go on"
     return words if s["activity"]["confidence"] == "certain" else f"{words} (likely)"

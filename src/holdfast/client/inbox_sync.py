@@ -33,23 +33,27 @@ class Inbox(Calls):
         item = self.ask_raw(text, session=session, options=options, why=why)
         return typed(item if wait is None else self.asked_raw(item["id"], wait), Ask)
 
-    def ask_raw(self, text: str, *, session: str | None, options: Sequence[str], why: str | None) -> Json:
+    def ask_raw(
+        self, text: str, *, session: str | None, options: Sequence[str], why: str | None, dialog: Json | None = None
+    ) -> Json:
         answer: Json = self.call(
-            "ask", ask=ids.new("ask_"), text=text, session=session, options=list(options), why=why
+            "ask", ask=ids.new("ask_"), text=text, session=session, options=list(options), why=why, dialog=dialog
         )
         return answer
 
     def ask_held(
         self, text: str, *, wait: float, kind: str = "question", session: str | None = None,
-        options: Sequence[str] = (), why: str | None = None,
+        options: Sequence[str] = (), why: str | None = None, dialog: Json | None = None,
     ) -> Json:  # fmt: skip
-        """Ask (a question, or an approval) and wait: the item leaves the inbox with its asker, and after `wait` s."""
+        """Ask (a question, or an approval) and wait: the item leaves the inbox with its asker, and after `wait` s. With
+        `dialog` (conversation, agent, call) a hook asks for an agent: it ends with that, and when that goes on."""
         deadline, id = time.monotonic() + wait, ids.new("ask_")
         while True:
             left = max(0.0, deadline - time.monotonic())
             try:
                 item: Json = self.call(
-                    "ask", ask=id, text=text, kind=kind, session=session, options=list(options), why=why, held=left
+                    "ask", ask=id, text=text, kind=kind, session=session, options=list(options), why=why, held=left,
+                    dialog=dialog,
                 )
                 return item
             except HoldfastError as e:

@@ -12,6 +12,7 @@ class Activity(msgspec.Struct, frozen=True):
     confidence: str
     evidence: str
     prompt: str | None = None
+    says: str | None = None  # what the program reports of itself: idle, working, blocked, done
 
 
 class Exit(msgspec.Struct, frozen=True):
@@ -167,8 +168,8 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """An inbox item. `kind` is input, secret, question, approval, control_request or parked_run; `state` begins as
-    open."""
+    """An inbox item. `kind` is input, secret, menu, question, approval, control_request or parked_run; `state` begins
+    as open."""
 
     id: str
     kind: str
@@ -186,6 +187,7 @@ class Ask(msgspec.Struct, frozen=True):
     answered_at: str | None
     changed: int
     answer_why: str | None = None  # the reason that came with the answer
+    reason: str | None = None  # of one that is gone: decided (in the terminal), asker_ended
 
 
 class Screen(msgspec.Struct, frozen=True):

@@ -106,7 +106,7 @@ def stands(session: Json) -> str:
         how = ended["signal"] or f"code {ended['code']}" if ended["known"] else "nobody saw how"
         return f"ended: {how}"
     words = {"waiting_for_input": "waits for input", "waiting_for_secret": "waits for a secret",
-             "at_prompt": "is at its prompt", "full_screen": "shows a full screen"}  # fmt: skip
+             "at_prompt": "is at its prompt", "menu": "shows a menu", "full_screen": "shows a full screen"}  # fmt: skip
     kind = str(activity.get("kind"))
     prompt = f": {activity['prompt']}" if activity.get("prompt") and kind.startswith("waiting") else ""
     return words.get(kind, kind if session["state"] == "live" else session["state"]) + prompt

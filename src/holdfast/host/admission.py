@@ -30,7 +30,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "take": ("request_control", SESSION), "release": ("view", SESSION), "hand": ("view", SESSION),
     # the inbox: one's own items, and those of sessions one may view; who may answer depends on the item
     "ask": ("", ANYONE), "asked": ("", ANYONE), "inbox": ("", ANYONE), "answer": ("", ANYONE),
-    "withdraw": ("", ANYONE),
+    "withdraw": ("", ANYONE), "decided": ("", ANYONE),
     # durable work
     "work": ("work", OWN), "parked": ("work", OWN),
     # operators; delegation is judged by the grant it starts from

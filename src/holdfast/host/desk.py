@@ -12,9 +12,11 @@ from typing import Any
 from ..model import approvals, asks
 from ..model.activity import Activity
 from ..model.errors import HoldfastError
+from ..model.limits import INBOX_SAMPLE_S
 from ..model.settings import Settings
 from ..system import inotify
 from . import views
+from .askers import Askers
 from .gate import Gate
 from .inbox import Inbox
 from .notify import Notifier
@@ -41,7 +43,9 @@ class Desk:
         self.settings = SettingsFile(daemon.home, self._configured, self._note_settings)
         self.inbox = Inbox(daemon.ledger, self._changed)
         self.gate = Gate(self.inbox, self.settings.current, lambda: daemon.stopped.is_set())  # noqa: PLW0108  (not there yet)
-        self.watch = Watch(self.inbox, self._terminals, lambda: daemon.operations._forest(), self._observe)  # noqa: PLW0108
+        forest = lambda: daemon.operations._forest()  # noqa: E731, PLW0108
+        self.watch = Watch(self.inbox, self._terminals, forest, self._observe, self._screen)
+        self.askers = Askers(self._asker_ended)
         self.notifier = Notifier()
         self.parked = ParkedRuns(self.inbox)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -55,6 +59,7 @@ class Desk:
         for item in self.inbox.open_items():
             if item["kind"] in asks.TYPED and (by := await self.landed(item)) is not None:
                 await self.inbox.end(item["id"], "answer", by=by)
+            self.askers.changed(item)
         try:  # without it a change is seen at the next use of the settings
             self._changes = inotify.watch(self._daemon.home.path)
             asyncio.get_running_loop().add_reader(self._changes, self._home_changed)
@@ -74,6 +79,7 @@ class Desk:
             asyncio.get_running_loop().remove_reader(self._changes)
             os.close(self._changes)
         self.watch.close()
+        self.askers.close()
         self.inbox.close()
         self.notifier.close()
         for task in self._tasks:
@@ -85,12 +91,27 @@ class Desk:
         self.watch.heard(session, event)
         kind = event.get("event")
         if kind == "gone":
-            self._later(self._vanish(session, ("input", "secret", "approval", "control_request")))
+            self._later(self._vanish(session, (*asks.SEEN, "approval", "control_request")))
         elif kind == "controls" and any(i["kind"] == "control_request" for i in self.inbox.open_items()):
             self._later(self._controls_moved(session, event["controls"].get("holder")))
 
     async def _vanish(self, session: Session, kinds: tuple[str, ...]) -> None:
         await self.inbox.vanish(lambda i: i["session"] == session.id and i["kind"] in kinds)
+
+    async def _asker_ended(self, ask: str) -> None:
+        await self.inbox.vanish(lambda i: i["id"] == ask, asks.ASKER_ENDED)
+
+    async def reported(self, session: Session) -> None:
+        """A hook reports the dialog that this session shows: one dialog is one item. It is looked at now, and once more
+        when it is surely drawn, because that it was closed can only be told of one that was seen."""
+        await self._vanish(session, ("menu",))
+        if session.terminal:
+            self._later(self._look_twice(session))
+
+    async def _look_twice(self, session: Session) -> None:
+        await self.watch.look([session])
+        await asyncio.sleep(INBOX_SAMPLE_S)
+        await self.watch.look([session])
 
     async def _controls_moved(self, session: Session, holder: str | None) -> None:
         """A request to a holder who no longer holds is over: whoever asked can take them, or ask the next."""
@@ -119,6 +140,11 @@ class Desk:
 
     async def _observe(self, session: Session, members: list[int] | None) -> tuple[Json, Activity]:
         return await views.observe(session, self._daemon.screens, members=members)
+
+    async def _screen(self, session: Session, end: int) -> str:
+        emulator = await self._daemon.screens.near(session, end)
+        with emulator.lock:
+            return emulator.screen.text().strip("\n")
 
     async def landed(self, item: Json) -> Json | None:
         """Who answered a prompt, where the last host died between typing it and writing it down: the keeper knows."""
@@ -151,13 +177,15 @@ class Desk:
 
     def _changed(self, item: Json) -> None:
         """An item is new, or over."""
+        self.askers.changed(item)
         if item["state"] == "expired":
             self._note("deny", item, None, reason="nobody answered in time")
         if item["state"] != "open":
+            self.watch.ended(item)
             return
         if item["asker"]:
             self._note("ask", item, item["asker"], text=item["text"][:_JOURNALED_TEXT_MAX])
-        if item["kind"] in asks.TYPED and self._somebody_is_there(item["session"]):
+        if item["kind"] in asks.SEEN and self._somebody_is_there(item["session"]):
             return  # a human at that terminal sees the prompt
         self.notifier.tell(item, self.settings.current().notify)
 
@@ -184,7 +212,7 @@ class Desk:
         self.settings.remember(digest)
 
     def _configured(self, settings: Settings) -> None:
-        self.watch.configured(settings.notify.wanted and bool(settings.notify.kinds & set(asks.TYPED)))
+        self.watch.configured(settings.notify.wanted and bool(settings.notify.kinds & set(asks.SEEN)))
         if settings.rules or settings.broken is not None:
             self._later(self._revoke_typing(settings))
 

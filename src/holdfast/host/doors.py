@@ -35,7 +35,7 @@ log = logging.getLogger("holdfast.host")
 
 _OWN_VERBS = frozenset({"view", "type", "resize", "exec", "request_control"})
 _CHILD_VERBS = _OWN_VERBS | {"signal", "stop", "start"}
-_PLAIN = {"ping", "whoami", "ls", "ports", "run"}
+_PLAIN = {"ping", "whoami", "ls", "ports", "run", "decided"}
 _ON_SESSION = (
     {"status", "screen", "offset", "recording", "keys", "wait", "exec_result", "open", "attach", "send", "resize"}
     | {"exec", "exec_outcome", "take", "release", "kill", "stop", "restart", "rm", "ask", "asked"}
@@ -48,7 +48,7 @@ class DoorCaller(Caller):
 
     def __init__(self, inner: Caller, own: Session) -> None:
         super().__init__(inner.actor, inner.operators, own, inner.bound_by)
-        self._own = own
+        self._own, self.peer = own, inner.peer
 
     @property
     def kept(self) -> Json:

@@ -69,7 +69,7 @@ class Gate:
             try:
                 item = await self._inbox.add(
                     "approval", session=session, asker=actor, text=shown, detail=told, timeout_s=rule.timeout_s,
-                    request=request, ask=ask, stands=stands,
+                    request=request, ask=ask, more={"stands": stands} if stands else None,
                 )  # fmt: skip
             except asyncio.CancelledError:  # while it was written: it is there now
                 await self.left(ask)
@@ -84,9 +84,9 @@ class Gate:
             await self.left(item["id"])
             raise
 
-    async def left(self, ask: str) -> None:
+    async def left(self, ask: str, reason: str | None = None) -> None:
         if not self._stopping():  # the asker left: nothing would run any more
-            await self._inbox.vanish(lambda i: i["id"] == ask)
+            await self._inbox.vanish(lambda i: i["id"] == ask, reason)
 
     def _rule(
         self, verb: str, actors: Sequence[Json], name: str, command: bytes

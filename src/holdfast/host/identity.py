@@ -44,6 +44,7 @@ class Caller:
     ) -> None:
         self.actor, self.session, self.bound_by = actor, session, bound_by
         self.operators = operators
+        self.peer: Peer | None = None  # its connection, where it has one of its own to this host
 
     @property
     def operator(self) -> str:
@@ -130,6 +131,11 @@ class Identities:
 
     def known(self, peer: Peer) -> Caller:
         """The operator behind a connection that was resolved before, as of now."""
+        caller = self._known(peer)
+        caller.peer = peer
+        return caller
+
+    def _known(self, peer: Peer) -> Caller:
         session = peer.inside
         if session is None:
             return self._as(peer.proven or self._operators.first, None, ())

@@ -17,9 +17,9 @@ def warn_before_s(ttl_s: float) -> float:
     return float(min(_WARN_MAX_S, ttl_s / 4))
 
 
-def may_be_idle(sample: Json, activity_kind: str, listening: bool) -> bool:
-    """Nobody attached, nothing listening, a shell at its prompt."""
-    return not sample["attached"] and not listening and activity_kind == "at_prompt"
+def may_be_idle(sample: Json, at_shell: bool, listening: bool) -> bool:
+    """Nobody attached, nothing listening, a shell at its prompt (an agent at its own still knows its conversation)."""
+    return not sample["attached"] and not listening and at_shell
 
 
 class Idleness:

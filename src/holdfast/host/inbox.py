@@ -24,6 +24,9 @@ Effect = Callable[[Json], Awaitable[None]]
 Commit = Callable[[Callable[[sqlite3.Connection], object]], Awaitable[None]]
 
 _NO_DATE = 1e18
+# What the host itself keeps with an item: requests; the prompt or menu it is about; who asked, from which dialog.
+_KEPT = frozenset({"request", "answer_request", "spent", "input_at", "front", "blocked_at", "process", "dialog",
+                   "stands"})  # the request that waits for it (host/standing.py)
 
 
 class _Ledger(Protocol):
@@ -109,9 +112,9 @@ class Inbox:
     async def add(self, kind: str, *, session: Json | None = None, asker: Json | None = None, text: str = "",
                   options: list[str] | None = None, detail: Json | None = None, timeout_s: float | None = None,
                   request: str | None = None, prompt: Json | None = None, ask: str | None = None,
-                  stands: Json | None = None) -> Json:  # fmt: skip
-        """A new item, durable when this returns. `session` is {session, session_name, generation}; `stands` is the
-        request that waits for it (host/standing.py)."""
+                  more: Json | None = None) -> Json:  # fmt: skip
+        """A new item, durable when this returns. `session` is {session, session_name, generation}; `more` is what the
+        host keeps with it and shows to nobody (_KEPT)."""
         if asker is not None and sum(_is_of(e.item, asker) for e in self.entries.values()) >= limits.ASKS_OPEN_MAX:
             raise HoldfastError(
                 "busy", f"{asker['name']} has {limits.ASKS_OPEN_MAX} open inbox items", "wait for an answer first"
@@ -124,7 +127,7 @@ class Inbox:
             "created_at": now, "expires_at": None if timeout_s is None else now + timeout_s,
             **(prompt or {"input_at": None, "offset": None}),
             "answer": None, "answered_by": None, "answered_at": None, "answer_request": None,
-            "answer_why": None, **({"stands": stands} if stands else {}),
+            "answer_why": None, "reason": None, **(more or {}),
         }  # fmt: skip
         adding = asyncio.ensure_future(self._add(item))
         try:
@@ -146,7 +149,7 @@ class Inbox:
 
     async def end(self, ask: str, event: str, *, by: Json | None = None, answer: str | None = None,
                   request: str | None = None, why: str | None = None, effect: Effect | None = None,
-                  commit: Commit | None = None) -> Json:  # fmt: skip
+                  commit: Commit | None = None, reason: str | None = None) -> Json:  # fmt: skip
         """End an item, once. `effect` runs before the end is written down and may refuse it; `commit` writes it down
         together with what the journal says of it. Whoever leaves meanwhile does not leave half an end behind.
 
@@ -159,11 +162,11 @@ class Inbox:
             if request is not None and item["answer_request"] == request:
                 return item  # the same request, sent again because its reply was lost
             raise asks.over(item)
-        return await asyncio.shield(self._end(entry, event, by, answer, request, why, effect, commit))
+        return await asyncio.shield(self._end(entry, event, by, answer, request, why, effect, commit, reason))
 
     async def _end(
         self, entry: Entry, event: str, by: Json | None, answer: str | None, request: str | None,
-        why: str | None, effect: Effect | None, commit: Commit | None,
+        why: str | None, effect: Effect | None, commit: Commit | None, reason: str | None,
     ) -> Json:  # fmt: skip
         async with entry.lock:
             if entry.item["state"] != "open":
@@ -172,7 +175,7 @@ class Inbox:
             if effect is not None:
                 await effect(entry.item)
             ended = {**entry.item, "state": state, "answer": answer, "answered_by": by, "answer_request": request,
-                     "answer_why": why, "answered_at": self._clock()}  # fmt: skip
+                     "answer_why": why, "answered_at": self._clock(), "reason": reason}  # fmt: skip
             await self._store(ended, commit)
             entry.item = ended
             self.entries.pop(ended["id"], None)
@@ -201,7 +204,7 @@ class Inbox:
         rows = await self._ledger.read(lambda db: db.execute(query, ('"stands"',)).fetchall())
         return [item for item in (json.loads(row[0]) for row in rows) if "stands" in item]
 
-    async def amend(self, ask: str, facts: Json) -> None:
+    async def amend_request(self, ask: str, facts: Json) -> None:
         """Keep more about the request that an ended item was made for."""
 
         def write(db: sqlite3.Connection) -> None:
@@ -213,15 +216,27 @@ class Inbox:
 
         await self._ledger.write(write)
 
-    async def vanish(self, matches: Callable[[Json], bool]) -> None:
+    async def amend(self, ask: str, **changes: Any) -> None:
+        """Change what an open item says, durably; one that is over stays as it is."""
+        entry = self.entries.get(ask)
+        if entry is None:
+            return
+        async with entry.lock:
+            if entry.item["state"] == "open":
+                item = {**entry.item, **changes}
+                await self._store(item)
+                entry.item = item
+                self._woken(item)
+
+    async def vanish(self, matches: Callable[[Json], bool], reason: str | None = None) -> None:
         """Whatever matches is no longer wanted."""
         for item in self.open_items():
             if matches(item):
-                await self._end_quietly(item["id"], "vanish")
+                await self._end_quietly(item["id"], "vanish", reason)
 
-    async def _end_quietly(self, ask: str, event: str) -> None:
+    async def _end_quietly(self, ask: str, event: str, reason: str | None = None) -> None:
         try:
-            await self.end(ask, event)
+            await self.end(ask, event, reason=reason)
         except HoldfastError:
             pass  # somebody answered it a moment earlier
 
@@ -292,9 +307,9 @@ def _read_open(db: sqlite3.Connection) -> tuple[list[str], int]:
 
 def view(item: Json, name: str | None) -> Json:
     """An item as clients see it; the session's name is the present one."""
-    shown = {k: v for k, v in item.items() if k not in ("request", "answer_request", "input_at", "spent", "stands")}
+    shown = {k: v for k, v in item.items() if k not in _KEPT}
     shown["session_name"] = name or item["session_name"]
-    shown.setdefault("answer_why", None)  # an item of an older host has none
+    shown = {"answer_why": None, "reason": None, **shown}  # an item of an older host has none
     for key in ("created_at", "expires_at", "answered_at"):
         shown[key] = rfc3339(item[key])
     return shown

@@ -24,6 +24,7 @@ log = logging.getLogger("holdfast.host")
 _WORDS = {
     "input": "{name} waits for input",
     "secret": "{name} waits for a secret",
+    "menu": "{name} shows a menu",
     "question": "a question",
     "approval": "something waits for approval",
     "control_request": "someone asks for the controls of {name}",

@@ -130,7 +130,7 @@ class Policies:
                 await asyncio.sleep(_SILENT_S)
                 continue
             spent = sum(p["cpu_s"] for p in proc.processes(sample["members"]))
-            idle = may_be_idle(sample, activity.kind, bool(net.ports(sample["members"])))
+            idle = may_be_idle(sample, activity.at_shell, bool(net.ports(sample["members"])))
             moment, now = time.monotonic(), time.time()
             todo = idleness.look(sample, spent, idle, moment, now)
             if todo == "end" and await self._reaped(session):

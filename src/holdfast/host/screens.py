@@ -13,6 +13,7 @@ import concurrent.futures
 import logging
 import os
 import re
+import struct
 import threading
 import time
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 from ..log.plain import plain_before
 from ..log.reader import LogReader
 from ..model import limits
+from ..model.activity import Look
 from ..model.errors import HoldfastError
 from ..system.files import write_bytes
 from ..term.screen import Screen
@@ -31,7 +33,10 @@ log = logging.getLogger("holdfast.host")
 
 _KEYFRAME_EVERY_BYTES = 4 << 20  # a restart replays at most this much, plus what came since
 _ADDRESSING = re.compile(rb"\x1b\[\d+;\d+[Hf]")
-_KEYFRAME_MAGIC = b"hf1\n"
+_UPWARD = re.compile(rb"\x1b\[\d*[AF]")
+# Offset, sizes seen there, and how it was drawn: `addressed_at`, `moved_at`, `_front`. An hf1 has the first two.
+_KEYFRAME_HEADS = {b"hf1\n": struct.Struct(">QI"), b"hf2\n": struct.Struct(">QIQQqQQ")}
+_KEYFRAME_MAGIC = b"hf2\n"
 _CALM_S = 0.1  # a pause in the output; the emulator uses it to catch up
 _LAG_BYTES_MAX = 32 << 20  # some 200 ms of emulation
 _PASSED_BYTES_MIN = 1 << 20  # emulated in some 3 ms: less is not worth a look
@@ -45,7 +50,9 @@ class Emulator:
         self.lock = threading.Lock()
         self.reader = LogReader(session.folder.out)
         self.keyframe_path = session.folder.keyframe
-        self.addressed_at = 0  # the newest output that placed the cursor by row and column
+        self.addressed_at = 0  # the newest output that placed the main screen's cursor by row and column
+        self.moved_at = 0  # and the newest that moved it up
+        self._front = (0, 0, 0)  # foreground group, the offset before it came, the offset last looked at
         self.resizes_seen = 0  # changes of size at exactly `offset` that were applied already
         self.screen, self.offset = self._load(session)
         self.kept_at = self.offset
@@ -58,14 +65,32 @@ class Emulator:
         try:
             with open(self.keyframe_path, "rb") as f:
                 data = f.read()
-            if data.startswith(_KEYFRAME_MAGIC):
-                offset = int.from_bytes(data[4:12], "big")
-                if first <= offset <= end:
-                    self.resizes_seen = int.from_bytes(data[12:16], "big")
-                    return Screen.from_keyframe(data[16:]), offset
-        except (OSError, ValueError):
+            head = _KEYFRAME_HEADS[data[:4]]
+            offset, resizes, *drawn = head.unpack_from(data, 4)
+            if first <= offset <= end:
+                screen = Screen.from_keyframe(data[4 + head.size :])
+                self.resizes_seen = resizes
+                if drawn:
+                    self.addressed_at, self.moved_at, self._front = drawn[0], drawn[1], tuple(drawn[2:])
+                return screen, offset
+        except (OSError, KeyError, ValueError, struct.error):
             pass
         return Screen(*session.size, scrollback_lines=_SCROLLBACK_LINES), first
+
+    def look(self, group: int, end: int) -> tuple[Look, str]:
+        """What the screen shows of the foreground job `group`, and the cursor's line. What was printed before the last
+        look at another job is not its own."""
+        with self.lock:
+            known, began, looked = self._front
+            if group != known:
+                began = looked
+            self._front = (group, began, end)
+            screen = self.screen
+            line, below = screen.around_cursor()
+            # Behind a prompt there is text before the cursor and none below it: a line editor, also a moving one.
+            inside = self.moved_at > began and (below or not line.strip())
+            painted = inside or not screen.cursor_visible
+            return Look(screen.alternate, self.addressed_at > began, painted, screen.pastes), line
 
     def advance(self, to: int, budget: int = 1 << 62) -> bytes:
         """Emulate up to `to`, or `budget` bytes of it; the replies due to live queries."""
@@ -114,8 +139,9 @@ class Emulator:
             known = self.resizes_seen = 0
             if piece.data is not None:
                 answer = self.screen.feed(piece.data)
-                if _ADDRESSING.search(piece.data):
-                    self.addressed_at = piece.end
+                if not self.screen.alternate:  # what an editor drew there says nothing of what came after it
+                    self.addressed_at = piece.end if _ADDRESSING.search(piece.data) else self.addressed_at
+                    self.moved_at = piece.end if _UPWARD.search(piece.data) else self.moved_at
                 replies += answer if live else b""
             self.offset = piece.end
             budget -= piece.end - piece.offset
@@ -127,9 +153,10 @@ class Emulator:
         """Write a keyframe, so that the next host begins here."""
         self.kept_at = self.offset
         try:
-            place = self.offset.to_bytes(8, "big") + self.resizes_seen.to_bytes(4, "big")
-            write_bytes(self.keyframe_path, _KEYFRAME_MAGIC + place + self.screen.keyframe())
-        except (OSError, ValueError) as e:
+            place = (self.offset, self.resizes_seen, self.addressed_at, self.moved_at, *self._front)
+            head = _KEYFRAME_MAGIC + _KEYFRAME_HEADS[_KEYFRAME_MAGIC].pack(*place)
+            write_bytes(self.keyframe_path, head + self.screen.keyframe())
+        except (OSError, ValueError, struct.error) as e:
             log.warning("no keyframe at %s: %s", self.keyframe_path, e)
 
     def close(self) -> None:

@@ -59,15 +59,6 @@ class Session:
         self.typed_by_exec = 0  # the keeper's count of inputs after the last of ours
         self.leaves: list[str] = []  # cgroups that this host made for its program
         self._last_word: Json = {}  # of a keeper that ended in our hearing
-        self._front = (0, 0, 0)  # foreground group, the offset before it came, the offset last looked at
-
-    def in_front(self, group: int, end: int) -> int:
-        """The offset before which the foreground job now there had printed nothing, as far as was looked."""
-        known, began, looked = self._front
-        if group != known:
-            began = looked
-        self._front = (group, began, end)
-        return began
 
     async def settled(self) -> None:
         """Until a start under way has succeeded or failed: nobody is told a state that is about to be false."""

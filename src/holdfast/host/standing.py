@@ -139,7 +139,7 @@ class Standing:
             told["outcome"] = await self._begun(item)
         except HoldfastError as e:
             told["error"] = e.as_dict()
-        await self._inbox.amend(ask, told)
+        await self._inbox.amend_request(ask, told)
 
     async def _begun(self, item: Json) -> Json | None:
         """A yes is good for as long as the question would have been: also for a shell that is busy, or a host that
@@ -176,7 +176,7 @@ class Standing:
         if ask in self._by_key.values():
             self._forget(ask)
             self._tasks.pop(ask, None)
-            await self._inbox.amend(ask, {"told": True})
+            await self._inbox.amend_request(ask, {"told": True})
 
     def of_exec(self, session: str, exec_id: str) -> str | None:
         """The item of a command in this session whose end its asker has not heard."""

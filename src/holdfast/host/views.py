@@ -114,19 +114,16 @@ async def judge_sample(session: Session, sample: Json, screens: Screens) -> Acti
         return _without_terminal(sample)
     if session.kind == "kernel":
         return kernels.activity(session)
-    alternate, line = False, None
     end = sample["output"]["end"]
     emulator = await screens.near(session, end)
-    with emulator.lock:
-        alternate, line = emulator.screen.alternate, emulator.screen.cursor_line()
-    began = session.in_front(sample["facts"]["tty"]["foreground_pgid"], end)
+    look, line = emulator.look(sample["facts"]["tty"]["foreground_pgid"], end)
     return judge(
         sample["facts"],
-        alternate=alternate,
+        look=look,
         last_output_age=age,
         cursor_line=line,
         leader=sample["pid"],
-        addressed=emulator.addressed_at > began,
+        says=sample.get("says"),
         listening=_listening(sample.get("members") or []),
     )
 
@@ -165,7 +162,7 @@ async def view(
     facts = sample.get("facts")
     out.update(
         activity={"kind": activity.kind, "confidence": activity.confidence, "evidence": activity.evidence,
-                  "prompt": activity.prompt},
+                  "prompt": activity.prompt, "says": activity.says},
         pid=sample["pid"], output=sample["output"], ports=net.ports(members),
     )  # fmt: skip
     leader = (facts or {}).get("tty", {}).get("foreground_pgid") or sample["pid"]

@@ -25,7 +25,7 @@ Checker = Callable[[Session, str], Awaitable[Outcome]]
 SAMPLE_FIRST_S, SAMPLE_MAX_S = 0.025, 0.25  # invariant 11
 _QUIET_DEFAULT_S = 2.0
 _READ_BYTES = 1 << 20
-WAITING = ("waiting_for_input", "waiting_for_secret", "at_prompt")
+WAITING = ("waiting_for_input", "waiting_for_secret", "menu", "at_prompt")
 
 
 def parse(spec: str) -> tuple[str, str]:

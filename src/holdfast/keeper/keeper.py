@@ -19,6 +19,7 @@ from ..log.writer import OutputLog
 from ..model import limits
 from ..model.controls import Controls
 from ..model.home import SessionFolder
+from ..model.says import Listener
 from ..system import kernel, tree
 from ..system.files import read_json
 from ..wire import frames
@@ -55,8 +56,8 @@ class Keeper:
         "_accept_due", "_sources", "_sync_due", "_write_blocked", "blame", "channels", "controls", "done", "ended",
         "epoch_ceiling", "exit", "folder", "hello_due", "input", "input_at", "leaves", "listener", "log",
         "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "output_moment", "poll", "program",
-        "query", "query_at", "reader", "record", "roles_folder", "seqs", "session", "size", "stopping", "sync_read",
-        "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
+        "query", "query_at", "reader", "record", "roles_folder", "says", "seqs", "session", "size", "stopping",
+        "sync_read", "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
     )  # fmt: skip
 
     def __init__(self, folder: SessionFolder, manifest: Json, program: Program, listener: socket.socket) -> None:
@@ -88,9 +89,8 @@ class Keeper:
         self.output_moment = time.monotonic()  # the same by a clock that nobody sets
         self.typed = 0  # inputs of operators so far
         self.midline = False  # the last of them did not end a line: somebody may be in the middle of one
-        self.tail = b""
         self.query: Json | None = None  # the newest, for a host that comes a moment after the program asked
-        self.query_at, self.next_key = 0.0, 0
+        self.query_at, self.next_key, self.tail, self.says = 0.0, 0, b"", Listener()
         self.done = self.ended = False  # ended: the last entry of the record is written
         self._sync_due = self._accept_due = self.until_due = self.hello_due = 0.0
         self.syncing, self._write_blocked = Syncing(), False

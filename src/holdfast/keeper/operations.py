@@ -86,7 +86,7 @@ def _sample(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Js
     if not quick:
         answer["members"] = members
     if seen is not None:
-        answer["facts"] = seen
+        answer["facts"], answer["says"] = seen, keeper.says.told(time.monotonic())
     return answer
 
 

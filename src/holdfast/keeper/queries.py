@@ -1,9 +1,16 @@
-"""Telling the host when a program may have asked its terminal something; the host's emulator answers."""
+"""What a program asks its terminal: the host's emulator is told and answers, but for one question.
+
+That one is OSC 7501, whether anything listens to what the program says of itself. Agents ask it once, when they start,
+so the keeper answers: also while the host is down, and before the emulator answers what was asked right behind it.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 
+from ..model import says
+from ..model.controls import Refused
 from ..term.queries import MAYBE_QUERY
 
 TYPE_CHECKING = False
@@ -14,7 +21,10 @@ _TAIL = 32  # bytes of the last chunk kept so that a query cut in two is still s
 
 
 def look_for_query(keeper: Keeper, offset: int, data: bytes) -> None:
-    if not (keeper.tail or b"\x1b" in data or b"\x05" in data):
+    escapes = b"\x1b" in data  # most of a flood has none
+    if escapes or keeper.says.open:
+        _listen(keeper, data)
+    if not (keeper.tail or escapes or b"\x05" in data):
         return
     joined = keeper.tail + data
     if MAYBE_QUERY.search(joined):
@@ -25,3 +35,19 @@ def look_for_query(keeper: Keeper, offset: int, data: bytes) -> None:
         return
     cut = joined.rfind(b"\x1b", max(0, len(joined) - _TAIL))
     keeper.tail = joined[cut:] if cut >= 0 else b""
+
+
+def _listen(keeper: Keeper, data: bytes) -> None:
+    """Answer the question, and keep the newest report with the foreground group that made it: it ends with that."""
+    asked, said = keeper.says.hear(data)
+    if said is not None:
+        keeper.says.report = {**said, "group": os.tcgetpgrp(keeper.program.master), "end": keeper.log.end}
+        keeper.says.heard_at = time.monotonic()
+    if asked:
+        try:
+            keeper.input.room(len(says.REPLY))
+            keeper.input.check(says.REPLY)
+        except Refused:
+            return  # a program that does not read its input does not read the answer either
+        keeper.input.add(says.REPLY, "")
+        keeper.flush_input()

@@ -6,21 +6,27 @@ The order of the rules, first match wins; `judge` is this list in code:
 2. a shell in front waits in its line editor, or for a line          at_prompt
 3. a blocking read of a line (canonical mode)                        waiting_for_secret where echo is off,
                                                                      else waiting_for_input
-4. the alternate screen, or raw mode and a painted screen, where
-   the reader is not one that only asks for secrets                  full_screen
-5. any other wait for the terminal; with fresh output a program
+4. raw mode, and the program says itself what it does (OSC 7501)     running, menu where it is blocked,
+                                                                     at_prompt where it is idle
+5. the alternate screen, or raw mode and a painted screen, where
+   the reader is not one that only asks for secrets                  full_screen; menu where it paints the main screen,
+                                                                     waits for keys and takes no pasted text
+6. any other wait for the terminal; with fresh output a program
    that can be woken by something else is working, not waiting       waiting_for_*, or running
-6. the kernel will not say (another uid): the terminal's mode        waiting_for_secret, at_prompt, unknown
-7. nothing waits for the terminal                                    running
+7. the kernel will not say (another uid): the terminal's mode        waiting_for_secret, at_prompt, unknown
+8. nothing waits for the terminal                                    running
 
 `certain` is kept for waits that nothing but the terminal can end. An event loop that also watches the
-terminal may be working, so it is `likely` at best.
+terminal may be working, so it is `likely` at best. A `menu` is not answered by a typed text, which would choose
+what is highlighted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from .says import AT_REST
 
 SHELLS = frozenset(
     {"ash", "bash", "csh", "dash", "elvish", "fish", "ksh", "ksh93", "mksh", "nu", "oksh", "pwsh", "rbash"}
@@ -68,6 +74,21 @@ class Activity(NamedTuple):
     confidence: str
     evidence: str
     prompt: str | None = None
+    says: str | None = None  # the state that the program reports of itself, where that decided
+
+    @property
+    def at_shell(self) -> bool:
+        """Whether a command can be typed: an agent that is idle is at its prompt, too, and is no shell."""
+        return self.kind == "at_prompt" and self.says is None
+
+
+class Look(NamedTuple):
+    """What the terminal shows, as far as it says what the program does. Facts of the emulator, no reading of text."""
+
+    alternate: bool = False
+    addressed: bool = False  # the cursor was placed by row and column since the foreground group changed
+    painted: bool = False  # it is drawn in place: the cursor is hidden, or went up and stands in what was drawn
+    pastes: bool = False  # bracketed paste is on: it takes text
 
 
 class _Scene(NamedTuple):
@@ -76,8 +97,8 @@ class _Scene(NamedTuple):
     tty: Mapping[str, Any]
     front: Sequence[Thread]  # living threads of the foreground process group
     readers: Sequence[Thread]  # threads that wait for the terminal, the hardest fact first
-    alternate: bool
-    addressed: bool
+    look: Look
+    says: Mapping[str, Any] | None  # of the foreground group, while nothing typed waits to be read
     age: float | None
     prompt: str | None
     shells: frozenset[str]
@@ -88,21 +109,20 @@ class _Scene(NamedTuple):
 def judge(
     facts: Mapping[str, Any],
     *,
-    alternate: bool,
+    look: Look,
     last_output_age: float | None,
     cursor_line: str | None,
     leader: int,
     known_shells: frozenset[str] = SHELLS,
     exited: bool = False,
-    addressed: bool = False,
+    says: Mapping[str, Any] | None = None,
     listening: frozenset[int] = frozenset(),
 ) -> Activity:
     """Judge one sample of facts (see keeper.facts.sample).
 
-    `last_output_age` is in seconds, None if nothing was ever written. `addressed` says that the program
-    placed the cursor by row and column since the foreground group changed, `listening` which pids serve a
-    port: where they are not known, the defaults only make the answer less sharp. `cursor_line` is quoted,
-    never interpreted.
+    `last_output_age` is in seconds, None if nothing was ever written. `says` is the newest status report with
+    the group that made it (keeper.queries), `listening` tells which pids serve a port: where they are not known,
+    the defaults only make the answer less sharp. `cursor_line` is quoted, never interpreted.
     """
     threads: Sequence[Thread] = facts["threads"]
     of_leader = [t["state"] for t in threads if t["pid"] == leader]
@@ -118,15 +138,15 @@ def judge(
         tty=facts["tty"],
         front=[t for t in living if t["pgid"] == foreground],
         readers=readers,
-        alternate=alternate,
-        addressed=addressed,
+        look=look,
+        says=says if says and says["group"] == foreground and not facts.get("in_queue") else None,
         age=last_output_age,
         prompt=(cursor_line or "").rstrip() or None,
         shells=known_shells,
         listening=listening,
         truncated=bool(facts.get("truncated")),
     )
-    for rule in (_shell, _line_reader, _screen, _reader, _untold):
+    for rule in (_shell, _line_reader, _said, _screen, _reader, _untold):
         found = rule(scene)
         if found is not None:
             return found
@@ -166,25 +186,46 @@ def _line_reader(scene: _Scene) -> Activity | None:
     return _found(scene, thread, _asked_for(scene, thread), certain=True)
 
 
+def _said(scene: _Scene) -> Activity | None:
+    """A program that reads keys says itself whether it works, or what it waits for; no other fact tells these apart."""
+    said = scene.says
+    if said is None or scene.tty["canonical"] or not scene.front:
+        return None
+    state = str(said["state"])
+    kind = "at_prompt" if state in AT_REST else {"working": "running", "blocked": "menu"}[state]
+    because = ": ".join(str(said[key]) for key in ("kind", "message") if said.get(key))
+    words = f"{said.get('app') or _name(scene.front[0])} says that it is {state}" + (f" ({because})" if because else "")
+    prompt = said.get("message") or scene.prompt if kind == "menu" else None
+    return Activity(kind, "likely", f"{words}; raw mode", prompt, state)
+
+
 def _screen(scene: _Scene) -> Activity | None:
     raw = not scene.tty["canonical"]
     thread = scene.readers[0] if scene.readers else None
     if thread is not None and _asked_for(scene, thread) == "waiting_for_secret":
         return None  # a box on the screen that asks for a secret asks for a secret
-    if scene.alternate:
+    if scene.look.alternate:
         if thread is None:
             return Activity("full_screen", "likely", "the alternate screen is on")
         # Somebody reads keys one by one and has the alternate screen: both halves are facts.
         return _found(scene, thread, "full_screen", certain=raw, note="the alternate screen is on")
-    if raw and scene.addressed:
+    if raw and scene.look.addressed:
         note = "the cursor is placed by row and column"
         if thread is None:
             return Activity("full_screen", "likely", f"raw mode, and {note}")
-        return _found(scene, thread, "full_screen", certain=False, note=note)
+        return _found(scene, thread, _painted_kind(scene, thread), certain=False, note=note)
     painter = next((t for t in scene.front if t["comm"] in _PAINTERS), None)
     if raw and painter is not None:
         return Activity("full_screen", "likely", f"{_name(painter)} has the terminal in raw mode")
     return None
+
+
+def _painted_kind(scene: _Scene, thread: Thread) -> str:
+    """What a program shows that paints the main screen and reads keys: choices, unless it is about to go on by itself,
+    is known to show more than that, or takes pasted text, as agents and editors do."""
+    fresh = not _is_hard(scene, thread) and scene.age is not None and scene.age < _quiet_needed(thread)
+    more = thread["comm"] in _PAINTERS or thread["comm"] in _RELAYS or scene.look.pastes
+    return "full_screen" if fresh or more else "menu"
 
 
 def _reader(scene: _Scene) -> Activity | None:
@@ -201,6 +242,9 @@ def _reader(scene: _Scene) -> Activity | None:
             return _running(thread, f"watches the terminal, and wrote {scene.age:.1f} s ago")
         if scene.tty["canonical"] and thread["pid"] in scene.listening:
             return _running(thread, "serves a port, and also watches the terminal")
+    if kind == "waiting_for_input" and not scene.tty["canonical"] and scene.look.painted:
+        note = "the screen is drawn in place"
+        return _found(scene, thread, _painted_kind(scene, thread), certain=False, note=note)
     # In raw mode without echo a line editor and a prompt that prints stars look alike: that it waits is a
     # fact, that it is no secret is not.
     return _found(scene, thread, kind, certain=hard and bool(scene.tty["canonical"] or scene.tty["echo"]))

@@ -12,6 +12,11 @@ def rfc3339(seconds: float | None) -> str | None:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def local_time(seconds: float) -> str:
+    """The time of day where the machine is, as a person at its terminal reads it."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).astimezone().strftime("%H:%M")
+
+
 _days: dict[int, str] = {}
 _DAYS_KEPT = 1000  # of dates as text: a list of work spans months, not centuries
 

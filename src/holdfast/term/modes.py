@@ -23,6 +23,7 @@ CURSOR_BLINK = Mode(12, 12, "cursor_blink")
 ALTERNATE_SCROLL = Mode(26, 1007, "alternate_scroll")
 SYNC = Mode(37, 2026, "sync")
 CLUSTERS = Mode(38, 2027, "grapheme_clusters")
+BRACKETED_PASTE = Mode(36, 2004, "bracketed_paste")
 
 # The mouse reports as the mode set last says. The state's mouse_event and mouse_format tell which; the bits do not.
 MOUSE_EVENTS = {
@@ -59,7 +60,7 @@ PLAIN_MODES = (
     Mode(30, 1036, "alt_sends_escape"),
     Mode(31, 1039, "alt_sends_escape_1039"),
     Mode(32, 1045, "reverse_wrap_extended"),
-    Mode(36, 2004, "bracketed_paste"),
+    BRACKETED_PASTE,
 )
 
 # Modes that change how the following output is drawn; they are told last.

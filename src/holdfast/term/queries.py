@@ -33,7 +33,8 @@ _SET_MODES = re.compile(rb"\?([0-9;]*)h")
 # Colour scheme, visibility, size and paste reports: the session's emulator sends them where it has them.
 _REPORTING_MODES = frozenset({2031, 2033, 2048, 5522})
 _ALWAYS = frozenset({52, 60, 61, 5522})  # clipboards; and xterm's list of what it allows
-_COLORS = frozenset({4, 5, *range(10, 20), 21, 22, 50, 99})  # a question where a value is a question mark
+# A question where a value is a question mark: colours; and whether a program's status is heard (model/says.py).
+_COLORS = frozenset({4, 5, *range(10, 20), 21, 22, 50, 99, 7501})
 _ITERM = 1337
 _ITERM_QUESTIONS = (b"Capabilities", b"Copy", b"EndCopy", b"Report", b"Request")
 _ITERM_NAME_MAX = max(map(len, _ITERM_QUESTIONS))

@@ -190,6 +190,11 @@ class Screen:
         return self._terminal.get_flag(ghostty.DATA_CURSOR_VISIBLE)
 
     @property
+    def pastes(self) -> bool:
+        """Whether the program takes pasted text as such (bracketed paste)."""
+        return self._terminal.get_mode(modes.BRACKETED_PASTE.number)
+
+    @property
     def title(self) -> str:
         return self._terminal.get_string(ghostty.DATA_TITLE).decode("utf-8", "replace")
 
@@ -217,6 +222,12 @@ class Screen:
         """The text of the row that the cursor is on."""
         state = self._state()
         return self._visible(state)[state.active.cursor.y].text()
+
+    def around_cursor(self) -> tuple[str, bool]:
+        """The text of the cursor's row, and whether rows below it have some too."""
+        state = self._state()
+        rows, y = self._visible(state), state.active.cursor.y
+        return rows[y].text(), any(row.text().strip() for row in rows[y + 1 :])
 
     def contents(self) -> str:
         """Scrollback and screen as lines: rows that were wrapped are joined, empty ones at the end dropped."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.cli.connecting import clients, json_edit, plan, toml_edit
+from holdfast.cli.connecting import clients, json_edit, outdated, plan, toml_edit
 from holdfast.cli.connecting.clients import File, Value
 from holdfast.cli.connecting.json_text import BrokenError, scan
 from holdfast.model.errors import HoldfastError
@@ -201,3 +201,21 @@ def test_the_hooks_of_another_home_stay_when_this_one_leaves() -> None:
     other = plan.connect(file("json", b), "{}\n", None).after
     assert plan.disconnect(file("json", a), other, None).after == other
     assert "hold" not in str(plan.disconnect(file("json", b), other, None).after)
+
+
+def _settings(*events: str, home: str = "", program: str = "hold") -> str:
+    command = (f"env HOLDFAST_HOME={home} " if home else "") + f"/opt/bin/{program} hook claude"
+    return json.dumps({"hooks": {e: [{"hooks": [{"type": "command", "command": command}]}] for e in events}})
+
+
+def test_hooks_of_an_older_version_are_told_by_what_they_lack() -> None:
+    every = [event for event, _, _ in clients.HOOKS]
+    older = [e for e in every if not e.startswith("PostToolUse")]
+    assert outdated.lacks(_settings(*older), "/h", "/h") == ["PostToolUse", "PostToolUseFailure"]
+    assert outdated.lacks(_settings(*every), "/h", "/h") == []
+    assert outdated.lacks(_settings(*older, home="/h"), "/h", "/usual") == ["PostToolUse", "PostToolUseFailure"]
+    assert outdated.lacks(_settings(*older, home="/other"), "/h", "/usual") is None, "of another home"
+    assert outdated.lacks(_settings(*older), "/h", "/usual") is None, "of the usual home"
+    assert outdated.lacks(_settings(*older, program="other"), "/h", "/h") is None, "of another program"
+    for text in (None, "", "{}", "[]", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"hooks": {"Stop": [7]}}'):
+        assert outdated.lacks(text, "/h", "/h") is None

@@ -46,3 +46,26 @@ def test_a_plain_secret_is_hidden_and_the_rest_is_shown(command: str) -> None:
     assert "[hidden]" in text
     assert "hunter22" not in text
     assert "abcdefghijk" not in text
+
+
+def told(name: str, **fields: Any) -> dict[str, Any]:
+    return {"hook_event_name": name, "session_id": "s", "tool_name": "Bash", "tool_input": {"command": "ls", "x": 1}, **fields}
+
+
+def test_the_request_for_a_tool_and_its_use_name_the_same_call() -> None:
+    asked = claude.dialog(told("PermissionRequest"))
+    used = claude.over(told("PostToolUse", tool_input={"x": 1, "command": "ls"}, duration_ms=1500), 100.0)
+    assert used == {**asked, "began": 98.5}
+    other = claude.over(told("PostToolUseFailure", tool_input={"command": "ls -l"}), 100.0)
+    assert other is not None
+    assert other["call"] != asked["call"]
+    assert claude.over(told("Stop", agent_id="sub"), 1.0) == {"conversation": "Claude Code s", "agent": "sub"}
+    assert claude.over(told("UserPromptSubmit"), 1.0) == {"conversation": "Claude Code s"}
+    assert claude.over(told("Notification"), 1.0) is None
+
+
+@pytest.mark.parametrize("took", [None, "x", True, -5, float("nan"), float("inf"), 1e300])
+def test_a_duration_that_is_none_is_no_accident(took: object) -> None:
+    used = claude.over(told("PostToolUse", duration_ms=took), 100.0)
+    assert used is not None
+    assert 0.0 <= used["began"] <= 100.0

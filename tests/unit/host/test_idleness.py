@@ -113,10 +113,10 @@ def test_a_warning_is_taken_back_when_somebody_comes() -> None:
 
 
 def test_what_may_be_idle() -> None:
-    assert may_be_idle(sample(0.0), "at_prompt", listening=False)
-    assert not may_be_idle(sample(0.0, attached=1), "at_prompt", listening=False)
-    assert not may_be_idle(sample(0.0), "at_prompt", listening=True)
-    assert not may_be_idle(sample(0.0), "running", listening=False)
+    assert may_be_idle(sample(0.0), at_shell=True, listening=False)
+    assert not may_be_idle(sample(0.0, attached=1), at_shell=True, listening=False)
+    assert not may_be_idle(sample(0.0), at_shell=True, listening=True)
+    assert not may_be_idle(sample(0.0), at_shell=False, listening=False)
 
 
 def test_a_warning_comes_a_minute_before_or_a_quarter_of_a_short_time() -> None:

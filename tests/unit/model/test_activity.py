@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.activity import Activity, judge
+from holdfast.model.activity import Activity, Look, judge
 
 LEADER = 100
 INTERACTIVE = 1 << 14 | 1 << 19 | 1 << 20 | 1 << 21  # as bash at its prompt: TERM, TSTP, TTIN, TTOU ignored
@@ -46,8 +46,9 @@ def facts(*threads: dict[str, Any], mode: str = "line", **more: Any) -> dict[str
 
 
 def judged(facts: dict[str, Any], **more: Any) -> Activity:
+    look = Look(**{key: more.pop(key) for key in Look._fields if key in more})
     context: dict[str, Any] = {
-        "alternate": False,
+        "look": look,
         "last_output_age": 10.0,
         "cursor_line": "name: ",
         "leader": LEADER,
@@ -182,9 +183,9 @@ def test_the_alternate_screen_without_a_reader_is_only_likely() -> None:
     assert kind(facts(other("clock_nanosleep"), mode="raw"), alternate=True) == ("full_screen", "likely")
 
 
-def test_raw_mode_and_placed_cursor_are_full_screen_also_while_it_prints() -> None:
-    dialog = facts(thread("dialog", watched=1), mode="editor")
-    assert kind(dialog, addressed=True, last_output_age=0.0) == ("full_screen", "likely")
+def test_raw_mode_and_placed_cursor_are_full_screen_while_it_prints() -> None:
+    loop = facts(thread("prog", "epoll_wait", timeout=100), mode="editor")
+    assert kind(loop, addressed=True, last_output_age=0.0) == ("full_screen", "likely")
     assert kind(facts(other("write"), mode="editor"), addressed=True) == ("full_screen", "likely")
     assert kind(facts(other("write")), addressed=True) == ("running", "certain")
 
@@ -192,6 +193,50 @@ def test_raw_mode_and_placed_cursor_are_full_screen_also_while_it_prints() -> No
 def test_a_pager_that_leaves_the_text_behind_is_full_screen() -> None:
     assert kind(facts(thread("less"), mode="raw")) == ("full_screen", "likely")
     assert kind(facts(other("write", comm="top"), mode="raw")) == ("full_screen", "likely")
+
+
+# --- menus
+
+
+def test_a_program_that_paints_the_main_screen_and_waits_for_keys_shows_a_menu() -> None:
+    blocked = facts(thread("dialog", watched=1), mode="editor")
+    assert kind(blocked, addressed=True, last_output_age=0.0) == ("menu", "likely")
+    loop = facts(thread("node", "epoll_wait", timeout=300), mode="raw")
+    assert kind(loop, painted=True) == ("menu", "likely")
+    assert kind(loop, painted=True, last_output_age=0.1) == ("running", "likely"), "it may go on by itself"
+    assert kind(loop) == ("waiting_for_input", "likely"), "a line editor paints nothing"
+    assert kind(facts(thread()), painted=True) == ("waiting_for_input", "certain"), "a line is asked for"
+
+
+def test_what_takes_pasted_text_paints_more_than_a_menu() -> None:
+    loop = facts(thread("claude", "epoll_wait", timeout=300), mode="raw")
+    assert kind(loop, painted=True, pastes=True) == ("full_screen", "likely")
+    assert kind(loop, pastes=True) == ("waiting_for_input", "likely"), "a line editor takes it, too"
+    assert kind(facts(thread("top", "pselect6"), mode="raw"), addressed=True) == ("full_screen", "likely")
+
+
+@pytest.mark.parametrize(("state", "expected"), [
+    ("working", "running"), ("blocked", "menu"), ("idle", "at_prompt"), ("done", "at_prompt"),
+])  # fmt: skip
+@pytest.mark.parametrize("alternate", [True, False])
+def test_a_program_that_reads_keys_says_itself_what_it_waits_for(state: str, expected: str, alternate: bool) -> None:
+    agent = facts(thread("claude", "epoll_wait", timeout=20), mode="raw")
+    says = {"state": state, "app": "claude-code", "kind": None, "message": None, "group": LEADER, "end": 7}
+    found = judged(agent, says=says, alternate=alternate, painted=True)
+    assert (found.kind, found.confidence, found.says) == (expected, "likely", state)
+    assert "claude-code says that it is " + state in found.evidence
+    assert not found.at_shell, "nothing is typed there as a command"
+
+
+def test_what_a_program_said_counts_while_it_is_in_front_and_reads_keys() -> None:
+    says = {"state": "idle", "app": None, "kind": None, "message": None, "group": LEADER + 1, "end": 7}
+    raw = facts(thread("prog", "epoll_wait"), mode="raw")
+    assert judged(raw, says=says).says is None, "another group said it"
+    mine = {**says, "group": LEADER}
+    assert kind(facts(thread()), says=mine) == ("waiting_for_input", "certain"), "a line is asked for, whatever it says"
+    assert kind(facts(thread("bash", sig_ign=INTERACTIVE), mode="editor"), says=mine) == ("at_prompt", "certain")
+    typed = facts(thread("prog", "epoll_wait"), mode="raw", in_queue=1)
+    assert judged(typed, says=mine).says is None, "what was typed may change it"
 
 
 def test_a_line_asked_for_on_the_alternate_screen_is_a_question() -> None:

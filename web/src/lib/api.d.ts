@@ -809,6 +809,8 @@ export interface components {
             evidence: string;
             /** @default null */
             prompt: string | null;
+            /** @default null */
+            says: string | null;
         };
         /** Actor */
         Actor: {
@@ -857,8 +859,7 @@ export interface components {
         };
         /**
          * Ask
-         * @description An inbox item. `kind` is input, secret, question, approval, control_request or parked_run; `state` begins as
-         *         open.
+         * @description An inbox item. `kind` is input, secret, menu, question, approval or control_request; `state` begins as open.
          */
         Ask: {
             id: string;
@@ -884,6 +885,8 @@ export interface components {
             changed: number;
             /** @default null */
             answer_why: string | null;
+            /** @default null */
+            reason: string | null;
         };
         /** Attached */
         Attached: {

@@ -28,6 +28,8 @@ ENTRY = "holdfast"  # the server's name in all of them
 HOOKS: tuple[tuple[str, str | None, int], ...] = (
     ("PermissionRequest", None, 330),
     ("PreToolUse", "AskUserQuestion", 90),
+    ("PostToolUse", None, 30),
+    ("PostToolUseFailure", None, 30),
     ("Notification", None, 30),
     ("UserPromptSubmit", None, 30),
     ("SessionStart", None, 60),

@@ -2,6 +2,7 @@
 
     PermissionRequest              an approval, held while its dialog is open       allow or deny, with the reason
     PreToolUse of AskUserQuestion  one question after the other                     the answers, as the tool's input
+    PostToolUse, PostToolUseFailure, UserPromptSubmit, Stop                         open items were decided elsewhere
     Notification                   a question, when Claude Code waits for someone   told with the next prompt
     SessionStart                   -                                                the resume brief as context
     PreCompact, Stop, SessionEnd   -                                                a note or checkpoint in the run
@@ -12,6 +13,7 @@ Exit status 2 would block what the agent is about to do, so it is never used.
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 from ...model.errors import HoldfastError
@@ -32,8 +34,9 @@ MESSAGE_MAX = 500  # characters of a message that becomes a note or an item
 CONTEXT_MAX = 9500  # characters of additionalContext: Claude Code itself cuts at 10,000
 QUESTIONS_MAX = 8  # Claude Code asks at most four at once
 
-# Which notifications mean that somebody is waited for; the others are news.
-_WAITING = ("permission_prompt", "idle_prompt", "elicitation_dialog", "agent_needs_input")
+# Which notifications mean that somebody is waited for; the others are news, and so is an agent that is idle.
+_DIALOGS = ("permission_prompt", "elicitation_dialog")  # drawn on its terminal: in a session the inbox shows the menu
+_WAITING = (*_DIALOGS, "agent_needs_input")
 _CALLED = "Claude Code calls this; hold connect claude sets it up"
 _TARGETS = ("file_path", "notebook_path", "path", "url")  # what it is done to: whole, or nobody is asked
 _PATHS = (*_TARGETS, "pattern", "query", "description")
@@ -64,6 +67,38 @@ def read(data: bytes) -> Json:
 def tag(event: Json) -> str:
     """Marks what belongs to one conversation of Claude Code."""
     return f"Claude Code {bounded(str(event.get('session_id') or '?'), 80)}"
+
+
+def dialog(event: Json) -> Json:
+    """Names what an item belongs to: the conversation, the agent inside it, and the call it is about."""
+    return {"conversation": tag(event), "agent": _agent(event), "call": _call(event)}
+
+
+def over(event: Json, now: float) -> Json | None:
+    """Which dialogs an event shows to be decided (model.asks.decided); None where it shows nothing of the kind."""
+    name = event["hook_event_name"]
+    if name in ("UserPromptSubmit", "SessionEnd"):
+        return {"conversation": tag(event)}
+    if name == "Stop":
+        return {"conversation": tag(event), "agent": _agent(event)}
+    if name not in ("PostToolUse", "PostToolUseFailure"):
+        return None
+    took = event.get("duration_ms")
+    took_s = took / 1000 if isinstance(took, int | float) and 0 < took < now * 1000 else 0.0
+    return {**dialog(event), "began": now - took_s}
+
+
+def _agent(event: Json) -> str | None:
+    """A subagent asks and goes on by itself, whatever the conversation around it does."""
+    return bounded(str(event["agent_id"]), 80) if event.get("agent_id") else None
+
+
+def _call(event: Json) -> str | None:
+    """The same for the request to use a tool and for its use: there is no id that both events have."""
+    if not event.get("tool_name"):
+        return None
+    given = json.dumps([event["tool_name"], event.get("tool_input")], sort_keys=True, default=str)
+    return hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def asks(event: Json) -> list[Asking]:
@@ -158,9 +193,10 @@ def _who(item: Json) -> str:
     return str(by.get("name") or "somebody")
 
 
-def notification(event: Json) -> str | None:
+def notification(event: Json, in_session: bool) -> str | None:
     """What an item says when Claude Code waits for somebody; None for news that waits for nobody."""
-    if event["hook_event_name"] != "Notification" or event.get("notification_type") not in _WAITING:
+    kind = event.get("notification_type")
+    if event["hook_event_name"] != "Notification" or kind not in _WAITING or (in_session and kind in _DIALOGS):
         return None
     message = event.get("message")
     where = bounded(str(event.get("cwd") or "?"), VALUE_MAX)

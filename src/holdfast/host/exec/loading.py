@@ -13,7 +13,8 @@ Json = dict[str, Any]
 READY_S = 10.0  # a shell may load its start-up files for so long, whatever time was given
 FREE_S = 0.5  # a command that is just ending gets this long to give the prompt back
 _INTERACTIVE = frozenset({"-i", "-l", "-il", "-li", "--login", "--interactive"})  # with these a shell prompts
-_NOT_BY_ITSELF = ("waiting_for_input", "waiting_for_secret", "full_screen", "exited")  # it asks somebody, or is gone
+# It asks somebody, or is gone.
+_NOT_BY_ITSELF = ("waiting_for_input", "waiting_for_secret", "menu", "full_screen", "exited")
 
 
 def loading(command: Sequence[str], sample: Json, activity: str) -> bool:

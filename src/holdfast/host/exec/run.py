@@ -151,7 +151,7 @@ class Execs(Watching):
         while session.link is not None:
             sample, activity = await self._observe(session, True)
             name, pid = foreground(sample)
-            if activity.kind == "at_prompt":
+            if activity.at_shell:
                 shell = name if name in ("bash", "zsh", "fish") else "sh"
                 return {
                     "shell": shell, "pid": inner_pid(pid), "seen": seen_at_prompt(sample["facts"]), "typed": 0,

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 _PROMPT_SEEN = 2  # samples in a row that must find the prompt before an end without marks is believed
 _ANSWER_S = 1.0  # who asks again for a blocked command has usually answered it: it gets this long to go on
 _LOST_LINE_S = 5.0  # the typed line has this long to show its begin mark
-BLOCKED = ("waiting_for_input", "waiting_for_secret", "full_screen")
+BLOCKED = ("waiting_for_input", "waiting_for_secret", "menu", "full_screen")
 
 
 class Watching:
@@ -174,12 +174,14 @@ class Watching:
             sample, activity = await self._observe(session, False)
         except HoldfastError:
             return 0
-        if activity.kind in BLOCKED:
-            if activity.kind == command.blocked_as and time.monotonic() - command.answered_at < _ANSWER_S:
+        # An agent at its own prompt waits for a person as well; only a shell there has ended the command.
+        kind = "waiting_for_input" if activity.kind == "at_prompt" and not activity.at_shell else activity.kind
+        if kind in BLOCKED:
+            if kind == command.blocked_as and time.monotonic() - command.answered_at < _ANSWER_S:
                 return 0  # perhaps it was answered just now and has not got to it
-            command.update(state=activity.kind, prompt=activity.prompt)
+            command.update(state=kind, prompt=activity.prompt)
             return 0
-        if activity.kind != "at_prompt":
+        if not activity.at_shell:
             return 0
         if seen_prompt + 1 < _PROMPT_SEEN:
             return seen_prompt + 1

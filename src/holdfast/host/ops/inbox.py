@@ -13,7 +13,7 @@ from ...model import approvals, asks, ids
 from ...model.errors import HoldfastError, invalid, not_found
 from ...model.limits import CANONICAL_LINE_MAX
 from ...model.names import refused
-from .. import inbox, parked, views, watch
+from .. import askers, inbox, parked, views, watch
 from ..watch import about
 from .acting import Acting
 from .base import decoded, number, why_of
@@ -35,11 +35,14 @@ class Asking(Acting):
     async def op_ask(self, request: Json, caller: Caller) -> Json:
         text, options = asks.check_question(request.get("text"), request.get("options"))
         session = await self._find(request, caller) if request.get("session") else None
+        dialog = asks.check_dialog(request.get("dialog"))
+        if dialog is not None:  # where its agent runs is the kernel's word
+            session = caller.session or session
         ask, held_s = request.get("ask"), number(request.get("held"), "a length of time")
         if ask is not None and not (isinstance(ask, str) and _ID.fullmatch(ask)):
             raise invalid(f"{str(ask)[:40]!r} is not an ask id", "leave it out and one is made")
         if ask is not None and (known := await self._known(ask, caller)) is not None:
-            return self._item(await self._held(known, held_s))  # sent again because the reply was lost
+            return self._item(await self._waited_for(known, held_s))  # sent again because the reply was lost
         detail = {"why": why} if (why := why_of(request)) else {}
         kind = request.get("kind") or "question"
         if kind not in asks.ASKED:
@@ -50,24 +53,46 @@ class Asking(Acting):
         try:
             item = await self.desk.inbox.add(
                 kind, session=about(session) if session else None, asker=caller.actor, text=text, options=options,
-                detail=detail, ask=ask,
+                detail=detail, ask=ask, more=self._asked_by(dialog, caller),
             )  # fmt: skip
             await self.journal.written()
         except asyncio.CancelledError:  # while it was written down: it is there, and whom it was for is not
             if held_s is not None:
-                await self.desk.gate.left(ask)
+                await self.desk.gate.left(ask, asks.LEFT if dialog else None)
             raise
-        return self._item(await self._held(item, held_s))
+        if dialog is not None and session is not None:
+            await self.desk.reported(session)
+        return self._item(await self._waited_for(item, held_s))
 
-    async def _held(self, item: Json, held_s: float | None) -> Json:
+    @staticmethod
+    def _asked_by(dialog: Json | None, caller: Caller) -> Json:
+        process = askers.nearest(caller.peer.sock) if dialog and caller.peer is not None else None
+        return {"dialog": dialog, "process": process} if dialog else {}
+
+    async def _waited_for(self, item: Json, held_s: float | None) -> Json:
         """With `held` the item is there as long as its asker waits for it, and so many seconds at most."""
         if held_s is None:
             return item
         try:
             async with asyncio.timeout(held_s):
-                return await self.desk.gate.held(item)
+                return await self.desk.inbox.settled(item["id"])
         except TimeoutError:
+            await self.desk.gate.left(item["id"])
             return await self.desk.inbox.find(item["id"])
+        except asyncio.CancelledError:
+            await self.desk.gate.left(item["id"], asks.LEFT if item.get("dialog") else None)
+            raise
+
+    async def op_decided(self, request: Json, caller: Caller) -> Json:
+        """A conversation of the caller's went on: the dialogs that it has left behind were decided at its terminal."""
+        over = asks.check_dialog(request) or {}
+        if "agent" not in request:
+            del over["agent"]
+        over["began"] = number(request.get("began"), "a time") or float("inf")
+        mine = [i for i in self.desk.inbox.open_items() if (i["asker"] or {}).get("operator") == caller.operator]
+        found = [i["id"] for i in asks.decided(mine, over)]
+        await self.desk.inbox.vanish(lambda i: i["id"] in found, asks.DECIDED)
+        return {"ended": found}
 
     async def _known(self, ask: str, caller: Caller) -> Json | None:
         try:
@@ -134,7 +159,7 @@ class Asking(Acting):
             return False
         if item["asker"] and item["asker"]["operator"] == caller.operator:
             return True
-        if not self._is_person(caller) and item["kind"] not in asks.TYPED:
+        if not self._is_person(caller) and item["kind"] not in asks.SEEN:
             return False
         if item["kind"] == parked.KIND:
             return caller.may("work", None) or caller.may("view", None)
@@ -149,12 +174,12 @@ class Asking(Acting):
 
     def _item(self, item: Json) -> Json:
         session = self.registry.sessions.get(item["session"]) if item["session"] else None
-        return inbox.view(item, session.name if session else None)
+        return inbox.view(askers.explained(item), session.name if session else None)
 
     # -- answering
 
     async def op_answer(self, request: Json, caller: Caller) -> Json:
-        item = self._shown(await self.desk.inbox.find(str(request.get("ask") or "")), caller)
+        item = await self._as_it_is(self._shown(await self.desk.inbox.find(str(request.get("ask") or "")), caller))
         approve, data = request.get("approve"), decoded(request.get("data"))
         if (approve is None) == (data is None):
             raise invalid("no answer, or two", asks.instead(item))
@@ -173,6 +198,17 @@ class Asking(Acting):
             done = await self._end_ask(item, event, request, caller, answer=answer)
         await self.journal.written()
         return self._item(done)
+
+    async def _as_it_is(self, item: Json) -> Json:
+        """A dialog's item as it is now: an answer that comes after the decision decides nothing."""
+        if item["state"] == "open" and item.get("dialog"):
+            session = self.registry.sessions.get(item["session"]) if item["session"] else None
+            if not askers.alive(item.get("process")):
+                await self.desk.inbox.vanish(lambda i: i["id"] == item["id"], asks.ASKER_ENDED)
+            elif session is not None and session.link is not None and session.terminal:
+                await self.desk.watch.look([session])
+            item = await self.desk.inbox.find(item["id"])
+        return askers.explained(item)
 
     def _may_answer(self, item: Json, caller: Caller) -> None:
         session = self.registry.sessions.get(item["session"]) if item["session"] else None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _VIEWS_AT_ONCE = 32  # keepers asked in parallel by `ls`
-_BLOCKED = ("waiting_for_input", "waiting_for_secret", "at_prompt", "exited")
+_BLOCKED = ("waiting_for_input", "waiting_for_secret", "menu", "at_prompt", "exited")
 
 
 class Looking(Base):

@@ -79,7 +79,7 @@ class StandingOps(Commands):
                     "conflict", f"the host died while it typed what {item['id']} allowed; it may not have been typed",
                     "look at the session before you ask again",
                 )  # fmt: skip
-            await self.desk.inbox.amend(item["id"], {"begun": True})
+            await self.desk.inbox.amend_request(item["id"], {"begun": True})
         reply = await self.dispatch(stands["request"], caller)
         return dict(reply.value["ok"]) if stands["op"] == "send" else None
 
