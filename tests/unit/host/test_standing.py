@@ -45,7 +45,7 @@ class Host:
         stands = kept({**EXEC, **changed}, WHO, PLACE)
 
         async def make() -> Json:
-            return await self.inbox.add("approval", session=PLACE, asker=BOT, timeout_s=RULE_S, stands=stands)
+            return await self.inbox.add("approval", session=PLACE, asker=BOT, timeout_s=RULE_S, more={"stands": stands})
 
         return str(await self.standing.ask(stands, make))
 

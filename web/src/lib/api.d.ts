@@ -859,7 +859,8 @@ export interface components {
         };
         /**
          * Ask
-         * @description An inbox item. `kind` is input, secret, menu, question, approval or control_request; `state` begins as open.
+         * @description An inbox item. `kind` is input, secret, menu, question, approval, control_request or parked_run; `state` begins
+         *         as open.
          */
         Ask: {
             id: string;
