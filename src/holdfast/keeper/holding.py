@@ -43,29 +43,37 @@ def announce(keeper: Keeper) -> None:
 
 
 def have(keeper: Keeper, actor: Actor, reason: str, lasts: float, *, force: bool = False, epoch: int = 0,
-         why: str = "") -> int:  # fmt: skip
-    """Have `actor` hold the controls for `reason`; how much unread input a takeover discarded."""
+         why: str = "", takeover: bool = False) -> int:  # fmt: skip
+    """Have `actor` hold the controls for `reason`; how much unread input a takeover discarded.
+
+    Acts that share free controls take nothing back from each other; a `takeover` does, from every epoch before it.
+    """
     controls = keeper.controls
     if epoch:
         controls.check(actor, epoch)
     if not controls.needs_grant(actor, force):
         controls.join(reason, lasts, time.monotonic())
-        return 0
+        # Its epoch goes on, and what it typed itself with it, unless an older one's is among that.
+        return recall(keeper) if takeover and keeper.input.mixed(actor.operator) else 0
     before = controls.holder
-    flushed = grant(keeper, actor, reason, lasts)
+    flushed = grant(keeper, actor, reason, lasts, takeover=takeover)
     if before is not None:
         note(keeper, "preempt", actor, why, {"from": before.as_dict(), "flushed": flushed})
     elif lasts or reason == TAKEN or reason.startswith("channel-"):  # an act or a command says its epoch itself
-        note(keeper, "take", actor, why, {"from": None, "flushed": 0})
+        note(keeper, "take", actor, why, {"from": None, "flushed": flushed})
     if reason != ACTION:
         tell(keeper, flushed)
     return flushed
 
 
-def grant(keeper: Keeper, actor: Actor, reason: str, lasts: float) -> int:
-    """A new epoch for `actor`, durable before it is granted; what the old holder's input came to, discarded."""
+def grant(keeper: Keeper, actor: Actor, reason: str, lasts: float, *, takeover: bool) -> int:
+    """A new epoch for `actor`, durable before it is granted. How much of what older epochs typed was discarded: all
+    that is unread at a takeover, whether or not its epoch still holds the controls."""
     reserve_epoch(keeper)
-    flushed = dispossess(keeper, keeper.controls.epoch + 1) if keeper.controls.holder is not None else 0
+    if keeper.controls.holder is not None:
+        flushed = dispossess(keeper, keeper.controls.epoch + 1)
+    else:
+        flushed = recall(keeper) if takeover else 0
     keeper.controls.grant(actor, reason, lasts, time.monotonic(), time.time())
     return flushed
 
@@ -90,6 +98,11 @@ def dispossess(keeper: Keeper, epoch: int) -> int:
     # What was under way, a command or a long text, does not get the controls back by typing on, also not free ones.
     commands = [hold for hold in keeper.controls.holds if hold.startswith(("exe_", "snd_"))]
     keeper.lost_holds = (*keeper.lost_holds, *commands)[-limits.HOLDS_MAX :]
+    return recall(keeper)
+
+
+def recall(keeper: Keeper) -> int:
+    """Take back what the program has not read."""
     flushed = keeper.input.recall()
     keeper.flush_input()  # whoever was not read because the queue was full is heard again, and refused
     return flushed
@@ -135,7 +148,7 @@ def hand(keeper: Keeper, actor: Actor, to: Actor, remark: str, why: str, epoch: 
         raise Refused("invalid", "the controls are yours already", "hand them to somebody else")
     there = [c for c in keeper.channels.values() if c.attach and c.actor and c.actor.operator == to.operator]
     reason = next((c.key for c in there if "type" in c.rights), TAKEN)
-    flushed = grant(keeper, to, reason, lasting(to))
+    flushed = grant(keeper, to, reason, lasting(to), takeover=True)
     note(keeper, "hand", actor, why, {"to": to.as_dict(), "note": remark, "flushed": flushed})
     about = {"controls": keeper.controls.as_dict(), "flushed": flushed, "note": remark, "from": actor.as_dict()}
     keeper.tell({"event": "controls", **about})
@@ -177,8 +190,7 @@ def lapse(keeper: Keeper, now: float) -> None:
     bar(keeper, holder.operator, keeper.controls.epoch)
     flushed = 0
     if holder.kind != "human":
-        flushed = keeper.input.recall()
-        keeper.flush_input()
+        flushed = recall(keeper)
     note(keeper, "expire", holder, "", {"flushed": flushed})
     tell(keeper, flushed)
 

@@ -235,7 +235,7 @@ def _stop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json
 def _take(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     hold = channel.key if channel.attach else TAKEN
     force, why = request.get("force") is True and acts.may(channel, "request_control"), asked.text(request, "why")
-    flushed = holding.have(keeper, actor, hold, lasting(actor), force=force, why=why)
+    flushed = holding.have(keeper, actor, hold, lasting(actor), force=force, why=why, takeover=True)
     channel.barred = 0  # it asks knowing how things stand
     if channel.size and channel.attach:
         try:

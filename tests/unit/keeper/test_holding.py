@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.limits import CHANNELS_FOR_PEOPLE, CHANNELS_MAX
+from holdfast.model.limits import CHANNELS_FOR_PEOPLE, CHANNELS_MAX, RECORD_BURST
 from holdfast.wire import frames
 from tests.support import home
 from tests.support.keeperline import KeeperLine
@@ -120,6 +120,44 @@ def test_what_was_queued_and_unread_at_a_takeover_is_discarded_and_counted(sleep
         go(sleeper)
         until(lambda: output(sleeper) == b"mine\n")
     assert [e["flushed"] for e in sleeper.entries() if e["kind"] == "preempt"] == [200_000]
+
+
+@pytest.mark.parametrize("pipes", [True, False], ids=["pipes", "terminal"])
+def test_a_takeover_of_free_controls_takes_back_what_an_older_epoch_typed(tmp_path: Path, pipes: bool) -> None:
+    """A send holds free controls only while it types; its text is not to be read after somebody took over."""
+    read = f"while ! [ -e {tmp_path / 'go'} ]; do sleep 0.05; done; exec cat"
+    with OwnKeeper(tmp_path, "sh", "-c", read, pipes=pipes) as busy, busy.line(attach=True) as ada:
+        assert "ok" in send(busy, b"deploy --prod\n", AGENT)
+        assert controls(ada)["holder"] is None
+        taken = ada.act("take", force=True)["ok"]
+        assert taken["flushed"] == len(b"deploy --prod\n")
+        assert ada.type(b"mine\n") == {}
+        go(busy)
+        until(lambda: output(busy).endswith(b"mine\n" if pipes else b"mine\r\nmine\r\n"))  # echoed, then printed
+        if pipes:
+            assert output(busy) == b"mine\n"
+        else:
+            assert output(busy).count(b"deploy") == 1  # the echo of the typing
+        (entry,) = [e for e in busy.entries() if e["kind"] == "take"]
+        assert (entry["from"], entry["flushed"]) == (None, taken["flushed"])
+
+
+def test_sends_that_share_free_controls_take_nothing_back_from_each_other(sleeper: OwnKeeper) -> None:
+    assert "ok" in send(sleeper, b"one\n", AGENT)
+    assert "ok" in send(sleeper, b"two\n", HUMAN)
+    with sleeper.line(OTHER, attach=True) as bob:
+        assert bob.type(b"three\n") == {}
+        go(sleeper)
+        until(lambda: output(sleeper) == b"one\ntwo\nthree\n")
+
+
+def test_takeovers_that_took_something_back_are_told_one_by_one(sleeper: OwnKeeper) -> None:
+    for _ in range(RECORD_BURST + 3):
+        send(sleeper, b"x" * 10, AGENT)
+        assert sleeper.host.act("take", **{"as": HUMAN})["ok"]["flushed"] == 10
+        sleeper.host.act("release", **{"as": HUMAN})
+    told = [e["flushed"] for e in sleeper.entries() if e["kind"] == "take"]
+    assert told == [10] * (RECORD_BURST + 3)
 
 
 def test_a_pending_end_of_input_does_not_outlive_its_epoch(sleeper: OwnKeeper) -> None:
