@@ -8,7 +8,8 @@ import signal
 import time
 
 from ..model import limits
-from ..model.controls import TAKEN, UNTIL_DROPPED, Actor, Refused, lasting
+from ..model.controls import Actor, Refused
+from ..model.holds import SENDING, WORK, Hold
 from ..wire import frames
 from . import acts, answers, asked, facts, holding
 from .channel import Channel
@@ -116,7 +117,9 @@ def _input(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Jso
         acts.put(keeper, actor, data, via, what, exec_id or hold, why)
         if hold:  # an exec keeps the controls until its command ends
             fresh = len(keeper.controls.holds) == 1
-            keeper.controls.join(hold, UNTIL_DROPPED, time.monotonic())
+            process = 0 if actor.kind == "human" else keeper.processes.watch(asked.process(request))
+            kind = SENDING if hold.startswith("snd_") else WORK
+            keeper.controls.join(hold, Hold(kind, channel.key, process), time.monotonic())
             if fresh:
                 holding.tell(keeper)
 
@@ -137,7 +140,7 @@ def _answer(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Js
     answers.check(keeper, request["expect"])
     holder, why = keeper.controls.holder, asked.text(request, "why")
     force = request.get("force") is True and holder is not None and holder.kind != "human"
-    holding.have(keeper, actor, answers.HOLD, UNTIL_DROPPED, force=force, why=why)
+    holding.have(keeper, actor, answers.HOLD, Hold(WORK), force=force, why=why)
     try:
         return _input(keeper, channel, actor, {**request, "hold": None, "what": "answer"})
     finally:
@@ -147,7 +150,9 @@ def _answer(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Js
 
 def _drop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     """The host ends a hold that it named."""
-    if keeper.controls.drop(asked.word(request, "hold")):
+    freed = keeper.controls.drop(asked.word(request, "hold"))
+    keeper.processes.only(keeper.controls.processes())
+    if freed:
         holding.tell(keeper)
     return {}
 
@@ -233,9 +238,11 @@ def _stop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json
 
 
 def _take(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
-    hold = channel.key if channel.attach else TAKEN
-    force, why = request.get("force") is True and acts.may(channel, "request_control"), asked.text(request, "why")
-    flushed = holding.have(keeper, actor, hold, lasting(actor), force=force, why=why, takeover=True)
+    """`force` takes them from an agent or a service, for a human; `insist` from another human as well."""
+    may, why = acts.may(channel, "request_control"), asked.text(request, "why")
+    force, insist = request.get("force") is True and may, request.get("insist") is True
+    named = asked.process(request) if channel.host else None
+    flushed = holding.take(keeper, channel, actor, named, why, force=force, insist=insist)
     channel.barred = 0  # it asks knowing how things stand
     if channel.size and channel.attach:
         try:
@@ -247,7 +254,7 @@ def _take(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json
 
 def _release(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     if request.get("detach"):
-        holding.leave(keeper, channel)
+        holding.leave(keeper, channel, request.get("keep") is True)
     else:
         holding.release(keeper, actor, asked.text(request, "why"))
     return {"controls": keeper.controls.as_dict()}
