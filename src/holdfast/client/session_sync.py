@@ -47,14 +47,18 @@ class Session:
     def send(
         self, text: str | bytes = b"", *, enter: bool = False, keys: Sequence[str] = (), secret: bool = False,
         eof: bool = False, why: str | None = None,
-    ) -> None:  # fmt: skip
-        """Type into the session; takes free controls for its duration."""
+    ) -> Json:  # fmt: skip
+        """Type into the session, once; takes free controls for its duration. A daemon that dies meanwhile is asked
+        again, and `repeated` says that it had been typed by then."""
         data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text)
         data += self.keys(keys)
         if enter:
             data += b"\r"
         payload = base64.b64encode(data).decode()
-        self.host.call("send", session=self.id, data=payload, secret=secret, eof=eof, why=why)
+        done: Json = self.host.call(
+            "send", session=self.id, data=payload, secret=secret, eof=eof, why=why
+        )
+        return done
 
     def keys(self, names: Sequence[str]) -> bytes:
         """The bytes of keys; arrows depend on the mode that the program has put its terminal in."""

@@ -109,5 +109,6 @@ def status(keeper: Keeper) -> Json:
         "output_age": time.monotonic() - keeper.output_moment,
         "stopping": keeper.stopping is not None,
         "cgroup": keeper.leaves,
+        "applies_once": True,  # a request with an id
         "spool": {**keeper.record.as_dict(), "lost": keeper.record.lost},
     }

@@ -24,6 +24,7 @@ from ..system import kernel, tree
 from ..system.files import read_json
 from ..wire import frames
 from . import holding, wrapped
+from .applied import Applied
 from .channel import Channel
 from .ending import finish, main_ended
 from .hello import attached, end_silent
@@ -54,8 +55,8 @@ class Keeper:
 
     # Slots: a dictionary of so many names would count references to each of them, on pages that keepers share.
     __slots__ = (
-        "_accept_due", "_sources", "_sync_due", "_write_blocked", "blame", "channels", "controls", "done", "ended",
-        "epoch_ceiling", "exit", "folder", "hello_due", "input", "input_at", "leaves", "listener", "log",
+        "_accept_due", "_sources", "_sync_due", "_write_blocked", "applied", "blame", "channels", "controls", "done",
+        "ended", "epoch_ceiling", "exit", "folder", "hello_due", "input", "input_at", "leaves", "listener", "log",
         "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "output_moment", "poll", "processes",
         "program", "query", "query_at", "reader", "record", "roles_folder", "seqs", "session", "size", "stopping",
         "sync_read", "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
@@ -81,7 +82,7 @@ class Keeper:
         self.record = Record(folder.spool, int(manifest["generation"]), int(manifest.get("spooled", 0)))
         self.channels: dict[int, Channel] = {}
         self.input = InputQueue(program)
-        self.seqs: dict[str, int] = {}
+        self.applied, self.seqs = Applied(), dict[str, int]()
         self.size: tuple[int, int] = tuple(manifest["size"])
         self.exit: Json | None = None
         self.lost_holds: tuple[str, ...] = ()  # the newest commands that lost the controls

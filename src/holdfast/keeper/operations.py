@@ -18,14 +18,18 @@ from .stopping import Stopping, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     Json = dict[str, Any]
 
     from .keeper import Keeper
 
+    Operation = Callable[[Keeper, Channel, Actor, Json], Json]
+
 _FOREGROUND_SIGNALS = {"SIGINT", "SIGQUIT", "SIGTSTP", "SIGWINCH"}  # what a terminal's keys send
 _TREE_SIGNALS = {"SIGKILL", "SIGTERM", "SIGSTOP", "SIGCONT"}  # leaving half a tree behind helps nobody
+_FOREVER_S = 1e12  # a moment further away than any
 _GRACE_S_MAX = 86400.0  # a day to end in: longer is a mistake
 _WHATS = ("send", "exec", "answer")
 
@@ -46,7 +50,7 @@ def act(keeper: Keeper, channel: Channel, request: Json) -> None:
             acts.require(channel, right)
         if barring and not request.get("epoch"):
             holding.heard(keeper, channel)
-        reply["ok"] = operation(keeper, channel, _actor(channel, request), request)
+        reply["ok"] = _once(keeper, channel, operation, request)
     except Refused as e:
         reply["error"] = acts.error(keeper, e)
     except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, AttributeError) as e:
@@ -55,6 +59,19 @@ def act(keeper: Keeper, channel: Channel, request: Json) -> None:
         reply["error"] = {"code": "failed", "message": os.strerror(e.errno or 0), "hint": ""}
     if channel.fd in keeper.channels:
         keeper.send(channel, frames.message(frames.RESULT, reply))
+
+
+def _once(keeper: Keeper, channel: Channel, operation: Operation, request: Json) -> Json:
+    """Carry it out, unless this very request was (`repeated`), or whoever asked has stopped waiting for it."""
+    actor, name = _actor(channel, request), asked.word(request, "request")
+    if name and (before := keeper.applied.find(actor.operator, name)) is not None:
+        return {**before, "repeated": True}
+    if 0 < asked.seconds(request, "by", 0.0, _FOREVER_S) < time.monotonic():
+        raise Refused("timeout", "it came too late, and was not carried out", "try again")
+    done = operation(keeper, channel, actor, request)
+    if name:
+        keeper.applied.keep(actor.operator, name, done)
+    return done
 
 
 def _actor(channel: Channel, request: Json) -> Actor:
@@ -293,6 +310,11 @@ def _revoke(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Js
     return holding.revoke(keeper, operator, grant)
 
 
+def _applied(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    """What was answered to a request that was carried out; null where it was not."""
+    return {"applied": keeper.applied.find(actor.operator, asked.word(request, "of"))}
+
+
 # -- the record -------------------------------------------------------------------------------------------------
 
 
@@ -326,6 +348,7 @@ _OPERATIONS = {
     "hand": (_hand, "type", True),
     "seen": (_seen, "", False),
     "revoke": (_revoke, "host", False),
+    "applied": (_applied, "host", False),
     "events": (_events, "host", False),
     "ack": (_ack, "host", False),
 }

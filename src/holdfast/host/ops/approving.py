@@ -8,7 +8,7 @@ from typing import Any
 
 from ...model import approvals
 from ...model.errors import HoldfastError
-from .. import recipe
+from .. import once, recipe
 from ..session import Session
 from ..watch import about
 from .base import Base, why_of
@@ -36,7 +36,11 @@ class Approving(Base):
         if request.get("secret"):
             self._check_typing(session, caller)  # a secret cannot be shown to anybody
         elif typed:
-            await self._approve("send", caller, session.name, typed, session=about(session), request=request)
+            name = once.name_of(request)
+            await self._approve(
+                "send", caller, session.name, typed, session=about(session), request=request,
+                key=f"send:{session.id}:{name}" if name else None,
+            )  # fmt: skip
             self._still_live(session)
 
     async def _approve_run(self, request: Json, caller: Caller) -> None:
