@@ -10,11 +10,9 @@ import random
 import signal
 import threading
 import time
-from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Session
 from holdfast.model import limits
 from tests.support.home import HomeForTests, read_all, until, wait_fd
 from tests.support.keeperline import KeeperLine

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 
 from ..client.sync import Host
+from ..model import asks
 from ..model.errors import HoldfastError
 from . import arguments, output, secrets
 from .several import say
@@ -78,8 +79,9 @@ def _asked(host: Host, args: argparse.Namespace, item: Json) -> Json:
         raise HoldfastError("usage", "no answer given", "give TEXT, --approve, --deny or --stdin")
     for line in describe(item):
         output.note(line)
-    yes_or_no = item["kind"] in ("approval", "control_request")
-    sys.stderr.write("approve? [y/N] " if yes_or_no else "answer: ")
+    yes_or_no = item["kind"] in asks.YES_OR_NO
+    question = "hand them back? [y/N] " if item["kind"] == "held" else "approve? [y/N] "
+    sys.stderr.write(question if yes_or_no else "answer: ")
     sys.stderr.flush()
     typed = sys.stdin.readline()
     if not typed:

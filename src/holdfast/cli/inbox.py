@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_STYLES = {"secret": "magenta", "approval": "yellow", "control_request": "yellow", "question": "cyan", "input": "green"}
+_STYLES = {"secret": "magenta", "approval": "yellow", "control_request": "yellow", "question": "cyan", "input": "green",
+           "held": "blue"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # These carry an id: the session's keeper, which outlives the daemon, knows what it has carried out.
 _ONCE = frozenset({"send", "kill", "stop", "take"})
+_HOLDS = frozenset({"take", "open", "attach", "exec", "send"})  # what may last longer than its request
 _TRIES = 5  # a daemon that dies again as soon as it is started is not worth more
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
 _REPEATABLE = frozenset({
@@ -43,6 +44,8 @@ class AsyncCalls:
         )
         self.autostart = autostart
         self.operator = operator or os.environ.get("HOLDFAST_OPERATOR")
+        # Which process an agent's holds are for: this one (0), its parent (1) …; None where the agent is elsewhere.
+        self.ancestor: int | None = 0
         self._idle: list[AsyncWire] = []
 
     def close(self) -> None:
@@ -63,6 +66,8 @@ class AsyncCalls:
     async def exchange(self, message: Json, codec: Codec = requests) -> tuple[Any, int]:
         """A request as it is, and the answer's value and descriptor; `codec` says how they are written."""
         op, began = message["op"], time.monotonic()
+        if op in _HOLDS:
+            message = {"ancestor": self.ancestor, **message}
         if op in _ONCE:
             message = {"request": ids.new("req_"), **message}
         # What may be asked twice need not look first whether the host is still there: that try does not count.

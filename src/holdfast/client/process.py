@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
-from ..system.kernel import register, set_name, set_undumpable, start_time
+import os
 
-__all__ = ["register", "set_name", "set_undumpable", "start_time"]
+from ..system.kernel import register, set_name, set_undumpable, start_time
+from ..system.tree import read_stat
+
+__all__ = ["acts_for", "register", "set_name", "set_undumpable", "start_time"]
+
+# What stands between an agent and the commands it runs, and does not outlive them.
+_PASSING = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "env", "sudo", "timeout", "nohup", "xargs", "uv"})
+_PARENTS_MAX = 32  # a command that is further below its agent acts for itself
+
+
+def acts_for() -> int | None:
+    """Which parent of a passing command it acts for: 1 for the next, and so on; the nearest that lives on. None where
+    there is none: then time decides."""
+    line = [read_stat(os.getppid())]
+    while (above := line[-1]) is not None and len(line) < _PARENTS_MAX and above.comm in _PASSING and above.ppid > 1:
+        line.append(read_stat(above.ppid))
+    if above is None or above.pid <= 1:
+        return None
+    if above.comm.startswith("hold-"):  # a session: its own shell lives on
+        return len(line) - 1 or None
+    return None if above.comm in _PASSING else len(line)

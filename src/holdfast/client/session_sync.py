@@ -228,9 +228,10 @@ class Session:
         """Forget an ended session, its output too."""
         self.host.call("rm", session=self.id)
 
-    def take(self, *, why: str | None = None) -> Json:
-        """Take the controls; a human takes them from an agent, nobody from a human by surprise."""
-        done: Json = self.host.call("take", session=self.id, why=why)
+    def take(self, *, force: bool = False, why: str | None = None) -> Json:
+        """Take the controls: a human at once from an agent. A human who holds them is asked first; `force` is for
+        another human who does not wait for the answer."""
+        done: Json = self.host.call("take", session=self.id, force=force, why=why)
         return done
 
     def release(self, *, why: str | None = None) -> Json:
@@ -238,8 +239,11 @@ class Session:
         done: Json = self.host.call("release", session=self.id, why=why)
         return done
 
-    def hand(self, operator: str, *, note: str | None = None, why: str | None = None) -> Json:
-        """Give the controls that one holds to another operator, with a note."""
+    def hand(
+        self, operator: str | None = None, *, note: str | None = None, why: str | None = None
+    ) -> Json:
+        """Give the controls that one holds to another operator, with a note: back to whom they were taken from,
+        unless told to whom."""
         done: Json = self.host.call("hand", session=self.id, to=operator, note=note, why=why)
         return done
 

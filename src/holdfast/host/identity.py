@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..model import limits
@@ -38,10 +38,11 @@ class Caller:
     """One request's operator: what it is called, where it calls from, and what it may do at this moment."""
 
     def __init__(
-        self, actor: Json, operators: Operators, session: Session | None = None, bound_by: tuple[str, ...] = ()
-    ) -> None:
+        self, actor: Json, operators: Operators, session: Session | None = None, bound_by: tuple[str, ...] = (),
+        line: Sequence[tuple[int, int]] = (),
+    ) -> None:  # fmt: skip
         self.actor, self.session, self.bound_by = actor, session, bound_by
-        self.operators = operators
+        self.operators, self.line = operators, line
 
     @property
     def operator(self) -> str:
@@ -51,6 +52,15 @@ class Caller:
     def everyone(self) -> tuple[str, ...]:
         """Whoever may be behind this request: what it touches is in all their hands."""
         return (self.operator, *self.bound_by)
+
+    def holding(self, request: Json) -> Json:
+        """The operator as a keeper gets it for what lasts: with the process whose end ends it, where one is known. The
+        client says which of its parents it acts for (`ancestor`, 0 for itself); who that is, the kernel said."""
+        nth = request.get("ancestor")
+        if self.kind == "human" or type(nth) is not int or not 0 <= nth < len(self.line):
+            return self.actor
+        pid, started = self.line[nth]
+        return {**self.actor, "process": {"pid": pid, "started": started}}
 
     @property
     def kind(self) -> str:
@@ -124,14 +134,14 @@ class Identities:
         """The operator behind a connection that was resolved before, as of now."""
         session = peer.inside
         if session is None:
-            return self._as(peer.proven or self._operators.first, None, ())
+            return self._as(peer.proven or self._operators.first, None, (), peer.line)
         me, bound = str(session.manifest["acts_as"]), list(session.hands)
         who = self._operators.by_id.get(me)
         if peer.proven and peer.proven != me and who is not None and who.kind == "human":
             # A person's own shell may speak for one of their agents; it gains nothing that the person does not have.
             bound.append(me)
             me = peer.proven
-        return self._as(me, session, tuple(b for b in dict.fromkeys(bound) if b != me))
+        return self._as(me, session, tuple(b for b in dict.fromkeys(bound) if b != me), peer.line)
 
     def worker(self, peer: Peer) -> str | None:
         """The name of a connection's operator where it may do durable work; None: `caller` says why not. For a thread
@@ -145,13 +155,15 @@ class Identities:
             return None
         return caller.name if allowed else None
 
-    def _as(self, operator: str, session: Session | None, bound: tuple[str, ...]) -> Caller:
+    def _as(
+        self, operator: str, session: Session | None, bound: tuple[str, ...], processes: list[tuple[int, int]]
+    ) -> Caller:
         who = self._operators.by_id.get(operator)
         if who is None:
             raise refused(f"{operator[:40]!a} is not enrolled here", "hold operator ls")
         if who.revoked_at is not None:
             raise refused(f"{who.name} was revoked", "ask who enrolled it")
-        return Caller(who.actor, self._operators, session, bound)
+        return Caller(who.actor, self._operators, session, bound, processes)
 
     # -- where a process stands
 
@@ -164,6 +176,8 @@ class Identities:
                 words = f"the calling process cannot be identified: {e}"
                 raise refused(words, "call from a process that stays") from None
             role = next((one for one in line if self._is_role(one)), None)
+            mine = line if role is None else line[: line.index(role)]
+            peer.line = [(one.pid, one.started) for one in mine if one.pid > 1]
             if role is None or role.pid in (os.getpid(), self._zygote()) or role.comm in _OUTSIDE:
                 return self._marked(peer)  # what the host itself started is in no session either
             found = self._kept_by(role.pid)

@@ -26,6 +26,7 @@ _WORDS = {
     "secret": "{name} waits for a secret",
     "question": "a question",
     "approval": "something waits for approval",
+    "held": "you still hold the controls of {name}",
     "control_request": "someone asks for the controls of {name}",
 }
 

@@ -169,7 +169,7 @@ def _give(keeper: Keeper, actor: Actor, to: Actor, remark: str, why: str) -> int
     back = controls.origin is not None and controls.origin.operator == to.operator
     there = [c for c in keeper.channels.values() if c.attach and c.actor and c.actor.operator == to.operator]
     channel = next((c for c in there if "type" in c.rights), None)
-    process = controls.origin_process if back else _watched(keeper, channel)
+    process = controls.origin_process if back else watched(keeper, to, channel.process if channel else None)
     flushed = grant(keeper, to, TAKEN, Hold(rules.TAKEN, channel.client if channel else "", process))
     if channel is not None:
         controls.join(channel.key, Hold(TYPED, channel.client, process), time.monotonic())
@@ -179,12 +179,9 @@ def _give(keeper: Keeper, actor: Actor, to: Actor, remark: str, why: str) -> int
     return flushed
 
 
-def _watched(keeper: Keeper, channel: Channel | None) -> int:
-    """The process behind a channel, watched; 0 where there is none to watch, or it is on its way out."""
-    try:
-        return keeper.processes.watch(channel.process) if channel is not None else 0
-    except Refused:
-        return 0
+def watched(keeper: Keeper, actor: Actor, named: tuple[int, int] | None) -> int:
+    """The process whose end ends what `actor` holds; a person's is not tied to any."""
+    return 0 if actor.kind == "human" else keeper.processes.watch(named)
 
 
 def typing(keeper: Keeper, channel: Channel) -> Hold:
@@ -193,15 +190,12 @@ def typing(keeper: Keeper, channel: Channel) -> Hold:
     if known is not None and not known.lost_at:  # key after key
         return known
     assert channel.actor is not None
-    process = 0 if channel.actor.kind == "human" else keeper.processes.watch(channel.process)
-    return Hold(TYPED, channel.client, process)
+    return Hold(TYPED, channel.client, watched(keeper, channel.actor, channel.process))
 
 
-def take(keeper: Keeper, channel: Channel, actor: Actor, named: tuple[int, int] | None, why: str, *, force: bool,
-         insist: bool) -> int:  # fmt: skip
+def take(keeper: Keeper, channel: Channel, actor: Actor, process: int, why: str, *, force: bool, insist: bool) -> int:
     """A takeover: on an attached channel it is that client's, else nobody's until it is released."""
     client = channel.client if channel.attach else ""
-    process = 0 if actor.kind == "human" else keeper.processes.watch(named or channel.process)
     flushed = have(keeper, actor, TAKEN, Hold(rules.TAKEN, client, process), force=force, insist=insist, why=why)
     if channel.attach:
         keeper.controls.join(channel.key, Hold(TYPED, client, process), time.monotonic())

@@ -80,6 +80,11 @@ def _actor(channel: Channel, request: Json) -> Actor:
     return asked.actor(request["as"]) if channel.host and request.get("as") is not None else channel.actor
 
 
+def _process(channel: Channel, request: Json) -> tuple[int, int] | None:
+    """Whose end ends what is held by this: the host says it of the operator that it speaks for."""
+    return asked.process(request["as"]) if channel.host and request.get("as") is not None else channel.process
+
+
 # -- looking ----------------------------------------------------------------------------------------------------
 
 
@@ -130,18 +135,27 @@ def _input(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Jso
     if hold and hold in keeper.lost_holds:
         raise Refused("conflict", f"{hold} lost the controls; {keeper.controls.who()}", "take them: hold take SESSION")
 
+    lasting = _lasting(keeper, channel, actor, hold, request) if hold else None
+
     def put() -> None:
         acts.put(keeper, actor, data, via, what, exec_id or hold, why)
-        if hold:  # an exec keeps the controls until its command ends
+        if lasting is not None:  # an exec keeps the controls until its command ends
             fresh = len(keeper.controls.holds) == 1
-            process = 0 if actor.kind == "human" else keeper.processes.watch(asked.process(request))
-            kind = SENDING if hold.startswith("snd_") else WORK
-            keeper.controls.join(hold, Hold(kind, channel.key, process), time.monotonic())
+            keeper.controls.join(hold, lasting, time.monotonic())
             if fresh:
                 holding.tell(keeper)
 
     holding.for_its_duration(keeper, actor, put, epoch)
     return {"epoch": keeper.controls.epoch, "end": keeper.log.end, "typed": keeper.typed}
+
+
+def _lasting(keeper: Keeper, channel: Channel, actor: Actor, name: str, request: Json) -> Hold | None:
+    """What an exec or a text in several pieces keeps the controls by; nothing where its process has ended."""
+    try:
+        process = holding.watched(keeper, actor, _process(channel, request))
+    except Refused:
+        return None
+    return Hold(SENDING if name.startswith("snd_") else WORK, channel.key, process)
 
 
 def _input_at_prompt(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
@@ -258,8 +272,12 @@ def _take(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json
     """`force` takes them from an agent or a service, for a human; `insist` from another human as well."""
     may, why = acts.may(channel, "request_control"), asked.text(request, "why")
     force, insist = request.get("force") is True and may, request.get("insist") is True
-    named = asked.process(request) if channel.host else None
-    flushed = holding.take(keeper, channel, actor, named, why, force=force, insist=insist)
+    process = holding.watched(keeper, actor, _process(channel, request))
+    if channel.host:
+        keeper.controls.times.takeover_s = asked.seconds(
+            request, "takeover_max_s", keeper.controls.times.takeover_s, _FOREVER_S
+        )
+    flushed = holding.take(keeper, channel, actor, process, why, force=force, insist=insist)
     channel.barred = 0  # it asks knowing how things stand
     if channel.size and channel.attach:
         try:

@@ -1,8 +1,8 @@
 """An inbox item: what waits for a person, and every way it can end. Everything that changes its state is here.
 
     open --answer--> answered        input, secret, question: a text was given
-    open --approve-> answered        approval, control_request: yes
-    open --deny----> denied          approval, control_request, question: no
+    open --approve-> answered        approval, control_request, held: yes
+    open --deny----> denied          approval, control_request, held, question: no
     open --expire--> expired         nobody said anything in time
     open --vanish--> gone            the prompt was left, the asker went away, the session ended
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-KINDS = ("input", "secret", "question", "approval", "control_request")
+KINDS = ("input", "secret", "question", "approval", "control_request", "held")
 TYPED = ("input", "secret")  # answered into the live stdin of their session
-YES_OR_NO = ("approval", "control_request")
+YES_OR_NO = ("approval", "control_request", "held")
 ASKED = ("question", "approval")  # what one asks for in so many words; the rest comes about by itself
 
 # (event, kinds it may happen to) -> the state it leads to
@@ -39,6 +39,7 @@ _INSTEAD = {
     "question": "hold answer {id} TEXT, or --deny",
     "approval": "hold answer {id} --approve, or --deny",
     "control_request": "hold answer {id} --approve, or --deny",
+    "held": "hold answer {id} --approve hands the controls back, --deny keeps them",
 }
 
 

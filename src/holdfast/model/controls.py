@@ -103,7 +103,7 @@ class Controls:
         """When to warn that a takeover's person is away; 0 when they are not, or were warned."""
         if not self._human or TAKEN not in self.holds or self.ends_at or self.there:
             return 0.0
-        return self.acted_at + self.times.grace_s
+        return self.acted_at + min(self.times.grace_s, self.times.takeover_s / 2)
 
     def due(self) -> float:
         """When something is to be done by itself; 0 when there is nothing."""

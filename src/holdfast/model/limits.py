@@ -46,6 +46,7 @@ GRACE_S = 30.0  # a human whose line is lost keeps the controls so long: a netwo
 CLOCK_LOOK_S = 60.0
 LEASE_S = 120.0  # an agent keeps the controls so long without acting: it may think, it may also be dead
 TAKEOVER_S = 12 * 3600.0  # a person who took over and is away keeps the controls so long: a night, and no weekend
+TAKEOVER_S_MAX = 30 * 86400.0  # whoever wants longer has left
 TAKE_ASK_S = 30.0  # a person whose controls another person asks for is waited for: to read it, and to finish a line
 HOLDS_MAX = 64  # reasons to hold the controls at once: a few attached windows and a command
 RANGE_PAUSE_S = 1.0  # typing with shorter pauses is one entry of the record

@@ -857,7 +857,7 @@ export interface components {
         };
         /**
          * Ask
-         * @description An inbox item. `kind` is input, secret, question, approval or control_request; `state` begins as open.
+         * @description An inbox item. `kind` is input, secret, question, approval, control_request or held; `state` begins as open.
          */
         Ask: {
             id: string;
@@ -1047,7 +1047,10 @@ export interface components {
             by: string | null;
             why: string | null;
         };
-        /** Controls */
+        /**
+         * Controls
+         * @description `taken_from` gets them when they are handed back; `ends_at` is when a takeover ends whose person is away.
+         */
         Controls: {
             holder: string | null;
             kind: string | null;
@@ -1056,6 +1059,12 @@ export interface components {
             since: string | null;
             /** @default null */
             name: string | null;
+            /** @default null */
+            from: {
+                [key: string]: string;
+            } | null;
+            /** @default null */
+            ends_at: string | null;
         };
         /** Difference */
         Difference: {
@@ -1180,10 +1189,11 @@ export interface components {
         };
         /**
          * Hand
-         * @description To whom (a name or an id), and what to say to them.
+         * @description To whom (a name or an id; without one, back to whom they were taken from), and what to say to them.
          */
         Hand: {
-            to: string;
+            /** @default null */
+            to: string | null;
             /** @default null */
             note: string | null;
             /** @default null */
@@ -1627,7 +1637,7 @@ export interface components {
         };
         /**
          * SaysControls
-         * @description Who holds the controls now; to be answered with `seen`.
+         * @description Who holds the controls now; to be answered with `seen`. `from` is whom they were taken from.
          */
         SaysControls: {
             /** @enum {unknown} */
@@ -1638,6 +1648,7 @@ export interface components {
             epoch: number;
             since: string | null;
             mine: boolean;
+            from: components["schemas"]["Actor"] | null;
         };
         /** SaysExit */
         SaysExit: {
@@ -1900,13 +1911,6 @@ export interface components {
             /** @default null */
             why: string | null;
         };
-        /** Take */
-        Take: {
-            /** @enum {unknown} */
-            kind: "take";
-            /** @default null */
-            why: string | null;
-        };
         /**
          * Target
          * @description A task (PROJECT/ID), a run, or a project.
@@ -2089,8 +2093,30 @@ export interface components {
             message: string;
             hint: string;
         };
+        /**
+         * Take
+         * @description Take over. A person who holds the controls is asked first, unless it is by force, which is recorded.
+         */
+        "holdfast.console.heard.Take": {
+            /** @enum {unknown} */
+            kind: "take";
+            /** @default false */
+            force: boolean;
+            /** @default null */
+            why: string | null;
+        };
+        /**
+         * Take
+         * @description A person who holds the controls is asked first, for half a minute; `force` takes them unasked.
+         */
+        "holdfast.console.sessions.Take": {
+            /** @default false */
+            force: boolean;
+            /** @default null */
+            why: string | null;
+        };
         /** @description What is said on the two WebSockets, /api/live and /api/sessions/{session}/attach; docs/api.md explains them. */
-        SocketMessage: components["schemas"]["SaysAttached"] | components["schemas"]["SaysRestore"] | components["schemas"]["SaysControls"] | components["schemas"]["SaysSize"] | components["schemas"]["SaysGap"] | components["schemas"]["SaysTyped"] | components["schemas"]["SaysRefused"] | components["schemas"]["SaysTaken"] | components["schemas"]["SaysHanded"] | components["schemas"]["SaysExit"] | components["schemas"]["SaysPing"] | components["schemas"]["SaysPong"] | components["schemas"]["SaysSessions"] | components["schemas"]["SaysGone"] | components["schemas"]["SaysInbox"] | components["schemas"]["Input"] | components["schemas"]["Resize"] | components["schemas"]["Take"] | components["schemas"]["Release"] | components["schemas"]["Seen"] | components["schemas"]["Ack"] | components["schemas"]["Ping"] | components["schemas"]["Pong"];
+        SocketMessage: components["schemas"]["SaysAttached"] | components["schemas"]["SaysRestore"] | components["schemas"]["SaysControls"] | components["schemas"]["SaysSize"] | components["schemas"]["SaysGap"] | components["schemas"]["SaysTyped"] | components["schemas"]["SaysRefused"] | components["schemas"]["SaysTaken"] | components["schemas"]["SaysHanded"] | components["schemas"]["SaysExit"] | components["schemas"]["SaysPing"] | components["schemas"]["SaysPong"] | components["schemas"]["SaysSessions"] | components["schemas"]["SaysGone"] | components["schemas"]["SaysInbox"] | components["schemas"]["Input"] | components["schemas"]["Resize"] | components["schemas"]["holdfast.console.heard.Take"] | components["schemas"]["Release"] | components["schemas"]["Seen"] | components["schemas"]["Ack"] | components["schemas"]["Ping"] | components["schemas"]["Pong"];
     };
     responses: never;
     parameters: never;
@@ -2359,7 +2385,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["Because"];
+                "application/json": components["schemas"]["holdfast.console.sessions.Take"];
             };
         };
         responses: {

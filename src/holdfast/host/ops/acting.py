@@ -14,7 +14,7 @@ from .. import once, views
 from ..identity import scope_of
 from ..session import Session
 from .approving import Approving
-from .base import decoded, why_of
+from .base import decoded, number, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ class Acting(Approving):
                 with session.touching(*caller.everyone):
                     piece = data[at : at + limits.INPUT_BYTES_MAX]
                     name = once.name_of(request, at)
-                    done = await link.input(piece, caller.actor, hold, what="send", why=why_of(request), request=name)
+                    who = caller.holding(request)
+                    done = await link.input(piece, who, hold, what="send", why=why_of(request), request=name)
             try:
                 hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
             except HoldfastError:
@@ -124,11 +125,18 @@ class Acting(Approving):
         return {**told, "repeated": False, **done}
 
     async def op_take(self, request: Json, caller: Caller) -> Json:
+        """Take the controls: free ones, or an agent's. A human who holds them is asked first, by whoever it is; `force`
+        is for a human who does not wait for that."""
         session = await self._live(request, caller)
+        insist = request.get("force") is True
+        if not insist:
+            wait_s = number(request.get("timeout"), "a timeout") or limits.TAKE_ASK_S
+            await self._ask_holder(session, caller, why_of(request), min(wait_s, limits.TAKE_ASK_S))
         assert session.link is not None
+        about = {"takeover_max_s": self.desk.settings.current().takeover_s, "why": why_of(request)}
         try:
             await once.carried_out(session, caller, request)
-            done = await session.link.act("take", force=True, why=why_of(request), **_named(request, caller))
+            done = await session.line.act("take", force=True, insist=insist, **about, **_named(request, caller))
         except HoldfastError as e:
             raise await self._or_request(session, caller, why_of(request), e) from None
         session.touched_by(*caller.everyone)
@@ -147,10 +155,16 @@ class Acting(Approving):
         return {**done, "controls": views.controls_view(done["controls"])}
 
     async def op_hand(self, request: Json, caller: Caller) -> Json:
-        """The holder gives the controls to someone who may have them, with a note."""
+        """The holder gives the controls to someone who may have them, with a note: unless told otherwise, back to whom
+        they were taken from."""
         session = await self._live(request, caller)
         note = str(request.get("note") or "")[: limits.WHY_MAX] or None
-        return await self._hand(session, str(request.get("to") or ""), request, caller, note)
+        whom = str(request.get("to") or (session.controls.get("from") or {}).get("operator") or "")
+        if not whom and session.controls["holder"] == caller.operator:
+            raise invalid("they were taken from nobody", f"say to whom, or: hold release {session.name}")
+        if not whom:
+            raise HoldfastError("conflict", f"{caller.name} does not hold the controls", f"hold who {session.name}")
+        return await self._hand(session, whom, request, caller, note)
 
     async def _hand(self, session: Session, whom: str, request: Json, caller: Caller, note: str | None) -> Json:
         assert session.link is not None
@@ -173,7 +187,7 @@ class Acting(Approving):
 def _named(request: Json, caller: Caller, part: object = "") -> Json:
     """For whom a keeper is to act, and which request it is: one that was carried out is not carried out again."""
     name = once.name_of(request, part)
-    return {"as": caller.actor} | ({} if name is None else {"request": name})
+    return {"as": caller.holding(request)} | ({} if name is None else {"request": name})
 
 
 def _sent(session: Session, size: int, offset: int, *, repeated: bool) -> Json:

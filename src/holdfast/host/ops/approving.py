@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 from typing import Any
@@ -106,6 +107,22 @@ class Approving(Base):
             return e
         item = await self._request_controls(session, caller, why)
         return HoldfastError("conflict", e.message, f"asked for them: {item['id']}")
+
+    async def _ask_holder(self, session: Session, caller: Caller, why: str | None, wait_s: float) -> None:
+        """A human whose controls another human wants is asked, for a while. Returns when they can be taken without
+        force; what the keeper knows decides then."""
+        held = session.controls
+        if caller.kind != "human" or held["kind"] != "human" or held["holder"] == caller.operator:
+            return
+        who, item = held.get("name") or held["holder"], await self._request_controls(session, caller, why)
+        hint = f"--force takes them unasked, and {who} is told: hold take {session.name} --force"
+        try:
+            async with asyncio.timeout(wait_s):
+                item = await self.desk.gate.held(item)
+        except TimeoutError:
+            raise HoldfastError("conflict", f"{who} (human) holds the controls and did not answer", hint) from None
+        if item["state"] == "denied":
+            raise HoldfastError("conflict", f"{who} (human) holds the controls and said no", hint)
 
     async def _request_controls(self, session: Session, caller: Caller, why: str | None) -> Json:
         """What an agent gets instead of the controls that a human holds: an item for that human."""
