@@ -36,7 +36,7 @@ class Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: _Why = None
 
 
-class Take(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TakeOver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A person who holds the controls is asked first, for half a minute; `force` takes them unasked."""
 
     force: bool = False
@@ -119,7 +119,7 @@ async def show(call: Call[Nothing, Nothing]) -> Any:
     return await call.host.call("status", session=call.word("session"))
 
 
-async def take(call: Call[Nothing, Take]) -> Any:
+async def take(call: Call[Nothing, TakeOver]) -> Any:
     return await call.host.call("take", session=call.word("session"), force=call.body.force, why=call.body.why)
 
 
@@ -181,7 +181,7 @@ ROUTES = [
     Route("POST", "/api/sessions", "Start a session.", Session, start, body=Start, status=201),
     Route("GET", _ONE, "A session, observed now.", Session, show),
     Route("DELETE", _ONE, "Forget an ended session, its output too.", None, remove, body=Because),
-    Route("POST", _ONE + "/take", "Take the controls.", Held, take, body=Take),
+    Route("POST", _ONE + "/take", "Take the controls.", Held, take, body=TakeOver),
     Route("POST", _ONE + "/release", "Give the controls back.", Held, release, body=Because),
     Route("POST", _ONE + "/hand", "Hand the controls to another operator.", Held, hand, body=Hand),
     Route("POST", _ONE + "/send", "Type into it.", None, send, body=Typed),

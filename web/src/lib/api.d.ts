@@ -1912,6 +1912,28 @@ export interface components {
             why: string | null;
         };
         /**
+         * Take
+         * @description Take over. A person who holds the controls is asked first, unless it is by force, which is recorded.
+         */
+        Take: {
+            /** @enum {unknown} */
+            kind: "take";
+            /** @default false */
+            force: boolean;
+            /** @default null */
+            why: string | null;
+        };
+        /**
+         * TakeOver
+         * @description A person who holds the controls is asked first, for half a minute; `force` takes them unasked.
+         */
+        TakeOver: {
+            /** @default false */
+            force: boolean;
+            /** @default null */
+            why: string | null;
+        };
+        /**
          * Target
          * @description A task (PROJECT/ID), a run, or a project.
          */
@@ -2093,30 +2115,8 @@ export interface components {
             message: string;
             hint: string;
         };
-        /**
-         * Take
-         * @description Take over. A person who holds the controls is asked first, unless it is by force, which is recorded.
-         */
-        "holdfast.console.heard.Take": {
-            /** @enum {unknown} */
-            kind: "take";
-            /** @default false */
-            force: boolean;
-            /** @default null */
-            why: string | null;
-        };
-        /**
-         * Take
-         * @description A person who holds the controls is asked first, for half a minute; `force` takes them unasked.
-         */
-        "holdfast.console.sessions.Take": {
-            /** @default false */
-            force: boolean;
-            /** @default null */
-            why: string | null;
-        };
         /** @description What is said on the two WebSockets, /api/live and /api/sessions/{session}/attach; docs/api.md explains them. */
-        SocketMessage: components["schemas"]["SaysAttached"] | components["schemas"]["SaysRestore"] | components["schemas"]["SaysControls"] | components["schemas"]["SaysSize"] | components["schemas"]["SaysGap"] | components["schemas"]["SaysTyped"] | components["schemas"]["SaysRefused"] | components["schemas"]["SaysTaken"] | components["schemas"]["SaysHanded"] | components["schemas"]["SaysExit"] | components["schemas"]["SaysPing"] | components["schemas"]["SaysPong"] | components["schemas"]["SaysSessions"] | components["schemas"]["SaysGone"] | components["schemas"]["SaysInbox"] | components["schemas"]["Input"] | components["schemas"]["Resize"] | components["schemas"]["holdfast.console.heard.Take"] | components["schemas"]["Release"] | components["schemas"]["Seen"] | components["schemas"]["Ack"] | components["schemas"]["Ping"] | components["schemas"]["Pong"];
+        SocketMessage: components["schemas"]["SaysAttached"] | components["schemas"]["SaysRestore"] | components["schemas"]["SaysControls"] | components["schemas"]["SaysSize"] | components["schemas"]["SaysGap"] | components["schemas"]["SaysTyped"] | components["schemas"]["SaysRefused"] | components["schemas"]["SaysTaken"] | components["schemas"]["SaysHanded"] | components["schemas"]["SaysExit"] | components["schemas"]["SaysPing"] | components["schemas"]["SaysPong"] | components["schemas"]["SaysSessions"] | components["schemas"]["SaysGone"] | components["schemas"]["SaysInbox"] | components["schemas"]["Input"] | components["schemas"]["Resize"] | components["schemas"]["Take"] | components["schemas"]["Release"] | components["schemas"]["Seen"] | components["schemas"]["Ack"] | components["schemas"]["Ping"] | components["schemas"]["Pong"];
     };
     responses: never;
     parameters: never;
@@ -2385,7 +2385,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["holdfast.console.sessions.Take"];
+                "application/json": components["schemas"]["TakeOver"];
             };
         };
         responses: {
