@@ -30,7 +30,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json(done)
         return 0
-    say_holder(args.session, done["controls"], f"; hold release {args.session} gives them back")
+    source = done["controls"].get("from")
+    hand, release = f"hold hand {args.session} gives them back to", f"hold release {args.session} gives them back"
+    say_holder(args.session, done["controls"], f"; {hand} {source['name']}" if source else f"; {release}")
     if done.get("flushed"):
         output.note(f"hold: {done['flushed']} typed bytes that the program had not read were dropped")
     return 0
