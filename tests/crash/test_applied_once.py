@@ -10,9 +10,11 @@ import random
 import signal
 import threading
 import time
+from typing import Any
 
 import pytest
 
+from holdfast.client.sync import Session
 from holdfast.model import limits
 from tests.support.home import HomeForTests, read_all, until, wait_fd
 from tests.support.keeperline import KeeperLine
@@ -39,6 +41,14 @@ def killing(hold: HomeForTests, after_s: float) -> threading.Thread:
     return thread
 
 
+def has_all(session: Session, size: int) -> None:
+    until(lambda: len(read_all(session)) >= size)
+
+
+def exit_of(session: Session) -> Any:
+    return until(lambda: session.status().exit)
+
+
 def test_each_send_is_typed_exactly_once_whenever_the_host_dies(hold: HomeForTests) -> None:
     session, rng = hold.run("cat", name="web", pipes=True), random.Random(SEED)
     for n in range(ROUNDS):
@@ -49,7 +59,7 @@ def test_each_send_is_typed_exactly_once_whenever_the_host_dies(hold: HomeForTes
             thread.join()
         assert done["applied"] is True
     expected = b"".join(b"line %d\n" % n for n in range(ROUNDS))
-    until(lambda: len(read_all(session)) >= len(expected))
+    has_all(session, len(expected))
     assert read_all(session) == expected
     sent = [e["text"] for e in journal(hold, "send")]
     assert sent == [f"line {n}\n" for n in range(ROUNDS)]
@@ -82,7 +92,7 @@ def test_a_large_text_goes_on_where_the_dead_host_stopped(hold: HomeForTests) ->
         thread = killing(hold, rng.uniform(0.001, 0.02))
         assert session.send(text)["applied"]
         thread.join()
-        until(lambda n=n: len(read_all(session)) >= (n + 1) * len(text))
+        has_all(session, (n + 1) * len(text))
     assert read_all(session) == ROUNDS // 5 * text
     assert hold.host.call("status", session=session.id)["controls"]["holder"] is None
 
@@ -114,8 +124,7 @@ def test_what_ended_the_session_is_known_to_have_been_done(hold: HomeForTests) -
         thread = killing(hold, rng.uniform(0, 0.006))
         assert hold.host.call("kill", session=session.id, signal="KILL")["applied"]
         thread.join()
-        until(lambda s=session: s.status().exit is not None)
-        assert session.status().exit.signal == "SIGKILL"
+        assert exit_of(session).signal == "SIGKILL"
         session = hold.run("sleep", "600", name=f"stop{n}")
         thread = killing(hold, rng.uniform(0, 0.006))
         session.stop(grace=0)
@@ -126,8 +135,7 @@ def test_what_ended_the_session_is_known_to_have_been_done(hold: HomeForTests) -
         thread = killing(hold, rng.uniform(0, 0.02))
         assert shell.send("exit 7\r")["applied"]
         thread.join()
-        until(lambda s=shell: s.status().exit is not None)
-        assert shell.status().exit.code == 7
+        assert exit_of(shell).code == 7
 
 
 def test_a_retry_for_a_session_that_was_started_again_is_not_applied_to_it(hold: HomeForTests) -> None:

@@ -18,7 +18,7 @@ from tests.support.home import HomeForTests, read_all, until
 from tests.support.operators import acting_as, enrol, journal
 
 pytestmark = pytest.mark.home("own")
-HANDS = {"verbs": ["view", "type", "request_control", "exec"], "sessions": ["web"]}
+HANDS: dict[str, Any] = {"verbs": ["view", "type", "request_control", "exec"], "sessions": ["web"]}
 
 
 @pytest.fixture

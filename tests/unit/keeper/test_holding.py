@@ -396,12 +396,12 @@ def test_an_agent_that_lives_keeps_the_controls_past_its_lease_stopped_or_withou
             bot.type(b"a\n")
         process.send_signal(signal.SIGSTOP)
         with cat.line({**AGENT, "operator": "op_timed"}, attach=True) as clock:  # what has no process lapses meanwhile
-            assert "ok" in cat.host.act("take", force=True, process=named, **{"as": AGENT})
+            assert "ok" in cat.host.act("take", force=True, **{"as": {**AGENT, "process": named}})
             assert clock.type(b"b\n")["code"] == "conflict"
             cat.host.act("release", **{"as": AGENT})
             assert clock.act("take")["ok"]
             clock.event(changed(None))
-            assert "ok" in cat.host.act("take", force=True, process=named, **{"as": AGENT})
+            assert "ok" in cat.host.act("take", force=True, **{"as": {**AGENT, "process": named}})
             deadline = time.monotonic() + 0.5  # twice and a half its lease
             while time.monotonic() < deadline:
                 assert controls(clock)["holder"] == AGENT["operator"]
@@ -411,14 +411,14 @@ def test_an_agent_that_lives_keeps_the_controls_past_its_lease_stopped_or_withou
 
 def test_controls_do_not_go_back_to_an_agent_that_died_meanwhile(cat: OwnKeeper) -> None:
     with agents_process() as (process, named), cat.line(attach=True) as ada:
-        cat.host.act("take", process=named, **{"as": AGENT})
+        cat.host.act("take", **{"as": {**AGENT, "process": named}})
         assert ada.act("take", force=True)["ok"]["controls"]["from"] == AGENT
         process.kill()
         process.wait()
         until(lambda: controls(ada)["from"] is None)
         ada.act("release", detach=True)
         assert controls(ada)["holder"] is None
-        refused = cat.host.act("take", process=named, **{"as": AGENT})["error"]
+        refused = cat.host.act("take", **{"as": {**AGENT, "process": named}})["error"]
         assert refused["code"] == "conflict"
 
 
@@ -431,7 +431,7 @@ def test_processes_are_watched_only_while_they_hold_something(cat: OwnKeeper) ->
     with agents_process() as (_, named), cat.line() as ada, cat.line(AGENT, process=named) as bot:
         ada.act("take")
         assert bot.type(b"x")["code"] == "conflict"
-        assert "error" in cat.host.act("take", process=named, **{"as": AGENT})
+        assert "error" in cat.host.act("take", **{"as": {**AGENT, "process": named}})
         assert watched(cat) == 0
         ada.act("release")
         assert bot.type(b"x") == {}

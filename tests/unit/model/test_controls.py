@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 
@@ -246,10 +247,9 @@ def test_no_sequence_of_events_takes_an_epoch_back_or_lets_an_agent_preempt_a_hu
                 controls.join(name, hold, now)
         except Refused:
             assert controls.holder is before
-        by_itself = {
-            2: lambda name=name: controls.drop(name), 3: lambda name=name, now=now: controls.lost(name, now),
-            4: lambda now=now: controls.lapse(now), 5: lambda process=process: controls.gone(process or 41),
-            6: lambda now=now: controls.away(now, now),
+        by_itself: dict[int, partial[bool]] = {
+            2: partial(controls.drop, name), 3: partial(controls.lost, name, now), 4: partial(controls.lapse, now),
+            5: partial(controls.gone, process or 41), 6: partial(controls.away, now, now),
         }  # fmt: skip
         if event in by_itself:
             by_itself[event]()
