@@ -60,16 +60,18 @@ def test_a_takeover_takes_back_what_an_agent_sent_and_the_program_has_not_read(h
 def test_detaching_hands_a_takeover_back_to_the_agent_unless_it_is_kept(hold: HomeForTests, web: Session, bot: Host) -> None:
     bot.session("web").take()
     with AttachedTerminal(hold, "attach", "web", "--take") as terminal:
+        terminal.shows("ready")  # until then it is the terminal itself that takes the keys
         terminal.until(lambda: web.status().controls.kind == "human")
         assert web.status().controls.taken_from["name"] == "bot"  # type: ignore[index]
         terminal.type(b"\x1cd")
         assert terminal.wait() == 0
     until(lambda: holder(web) == "bot")
     with AttachedTerminal(hold, "attach", "web", "--take", "--keep") as terminal:
+        terminal.shows("ready")
         terminal.until(lambda: web.status().controls.kind == "human")
         terminal.type(b"\x1cd")
         assert terminal.wait() == 0
-    assert [e["to"]["name"] for e in journal(hold, "hand")] == ["bot"]
+    until(lambda: [e["to"]["name"] for e in journal(hold, "hand")] == ["bot"], 30)
     assert web.status().controls.kind == "human"
     assert hold("hand", "web", "--note", "it is fixed").code == 0
     assert holder(web) == "bot"
@@ -132,7 +134,7 @@ def test_a_person_is_asked_by_a_person_and_force_is_recorded(hold: HomeForTests,
         assert items(grace) == []  # nobody waits for it any more
         assert holder(web) == "grace"
         assert hold("take", "web", "--force").code == 0
-        (entry,) = journal(hold, "preempt")
+        (entry,) = until(lambda: journal(hold, "preempt"), 30)
         assert (entry["from"]["name"], entry["forced"]) == ("grace", True)
 
 
