@@ -57,7 +57,7 @@ def test_a_person_takes_over_from_an_agent_and_hands_back_with_a_note(hold: Home
         desk.keyboard.type("echo by hand\n")
         chrome.shows(desk, "\nby hand")
         desk.get_by_role("button", name="Hand back…").click()
-        desk.get_by_label("To").select_option(label="claude (agent)")
+        expect(desk.get_by_label("To").locator("option:checked")).to_have_text("claude (agent)")  # whom they came from
         desk.get_by_label("Note").fill("the tests are green now")
         desk.get_by_role("button", name="Hand back", exact=True).click()
         expect(desk.get_by_text("claude agent holds the controls")).to_be_visible()

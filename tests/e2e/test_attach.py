@@ -150,7 +150,7 @@ def test_a_terminal_that_lost_the_controls_says_to_whom_and_types_again_once_the
     with AttachedTerminal(hold, "attach", s.id) as terminal, KeeperLine(Home(str(hold.path)), s.id, name="eve") as eve:
         terminal.type(b"mine\r")
         terminal.until(lambda: read_all(s).count(b"mine") == 2, 60)  # the session's echo, not our own terminal's
-        assert "ok" in eve.act("take", force=True)
+        assert "ok" in eve.act("take", force=True, insist=True)
         terminal.type(b"lost\r")
         terminal.until(lambda: b"eve (human) holds the controls since" in terminal.raw)
         eve.type(b"hers\r")

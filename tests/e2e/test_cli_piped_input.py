@@ -78,7 +78,7 @@ def eve(hold: HomeForTests, s: Session) -> KeeperLine:
 def test_input_that_somebody_elses_controls_refuse_ends_the_pipe_with_one_line_and_exit_5(hold: HomeForTests) -> None:
     with sink(hold) as (it, s):
         with eve(hold, s) as other:
-            assert "ok" in other.act("take", force=True)
+            assert "ok" in other.act("take", force=True, insist=True)
             it.write(b"two\n")
             code, out, said = it.end()
         assert (code, out, len(said)) == (5, "one\n", 1)
@@ -95,7 +95,7 @@ def test_input_that_a_takeover_discards_unread_is_told(hold: HomeForTests) -> No
         it.write(b"lost\n")
         until(lambda: s.status().controls.holder is not None)
         with eve(hold, s) as other:
-            assert other.act("take", force=True)["ok"]["flushed"] == 5
+            assert other.act("take", force=True, insist=True)["ok"]["flushed"] == 5
             code, _, said = it.end()
         assert (code, len(said)) == (5, 1)
         assert "eve took the controls, and 5 bytes that it had not read were discarded" in said[0]
@@ -104,7 +104,7 @@ def test_input_that_a_takeover_discards_unread_is_told(hold: HomeForTests) -> No
 def test_piping_goes_on_after_somebody_had_the_controls_and_nothing_was_lost(hold: HomeForTests) -> None:
     with sink(hold) as (it, s):
         with eve(hold, s) as other:
-            assert "ok" in other.act("take", force=True)
+            assert "ok" in other.act("take", force=True, insist=True)
             assert "ok" in other.act("release")
         it.write(b"two\n")
         assert it.end() == (0, "one\ntwo\n", [])
@@ -174,7 +174,7 @@ def test_an_end_of_input_that_is_refused_is_told_and_output_goes_on(hold: HomeFo
     with piped(hold, "run", "-n", "sink", "--pipes", "--", "cat") as it:
         s = started(hold, "sink")
         with eve(hold, s) as other:
-            assert "ok" in other.act("take", force=True)
+            assert "ok" in other.act("take", force=True, insist=True)
             assert it.command.stdin is not None
             it.command.stdin.close()
             it.command.stdin = None
@@ -209,7 +209,7 @@ def test_send_says_how_much_was_sent_before_it_was_refused(hold: HomeForTests) -
     with piped(hold, "send", "sink", "--stdin") as it, eve(hold, s) as other:
         it.write(b"one\n")
         until(lambda: read_all(s) == b"one\n")
-        assert "ok" in other.act("take", force=True)
+        assert "ok" in other.act("take", force=True, insist=True)
         it.write(b"two\n")
         code, out, said = it.end()
     assert (code, out, len(said)) == (5, "", 1)
@@ -233,5 +233,5 @@ def test_an_attached_terminal_says_when_what_was_typed_ahead_is_discarded(hold: 
         terminal.type(b"ahead")
         terminal.until(lambda: s.status().controls.holder is not None)
         terminal.until(lambda: other.act("status")["ok"]["typed"] == 1)
-        assert other.act("take", force=True)["ok"]["flushed"] == 5
+        assert other.act("take", force=True, insist=True)["ok"]["flushed"] == 5
         terminal.until(lambda: b"eve took the controls; 5 bytes you typed were discarded unread" in terminal.raw)

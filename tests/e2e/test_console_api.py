@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from holdfast.console import attached, openapi
+from holdfast.model.errors import HoldfastError
 from holdfast.model.limits import VIEW_UNACKED_BYTES
 from tests.support.console import Browser
 from tests.support.home import HOLD, HomeForTests, alive, read_all, until, until_async
@@ -201,6 +202,47 @@ async def test_the_controls_move_between_people_and_agents_and_everybody_is_told
         await socket.say("release")
         assert (await socket.text("controls", holder=None))["mine"] is False
     agent.close()
+
+
+@pytest.mark.home("own")
+async def test_a_takeover_stays_when_the_page_is_gone_and_is_there_when_it_comes_back(
+    hold: HomeForTests, browser: Browser
+) -> None:
+    session = hold.run("cat", name="kitten")
+    enrol(hold, "claude", verbs=["view", "type", "request_control"], sessions=["*"])
+    path = "/api/sessions/kitten/attach?client=phone"
+    with acting_as(hold, "claude") as agent:
+        agent.call("take", session="kitten")
+        async with browser.socket(path) as socket:
+            await socket.text("controls")
+            await socket.say("take")
+            held = await socket.text("controls", mine=True)
+            assert held["from"]["name"] == "claude"
+        await until_async(lambda: not session.status().attached)
+        with pytest.raises(HoldfastError, match="holds the controls since"):
+            agent.session("kitten").send("rm -rf build", enter=True)
+        async with browser.socket(path) as socket:
+            assert (await socket.text("controls", mine=True))["epoch"] == held["epoch"]
+        browser.post("/api/sessions/kitten/hand", note="done")
+        assert session.status().controls.name == "claude"
+
+
+@pytest.mark.home("own")
+async def test_the_page_takes_from_another_person_only_after_asking_or_by_force(hold: HomeForTests, browser: Browser) -> None:
+    hold.run("cat", name="kitten")
+    enrol(hold, "grace", "human", verbs=["view", "type", "request_control"], sessions=["*"])
+    with acting_as(hold, "grace") as grace:
+        for force in (False, True):
+            grace.call("take", session="kitten", force=True)
+            async with browser.socket("/api/sessions/kitten/attach?client=tab") as socket:
+                await socket.text("controls", mine=False)
+                await socket.say("take", force=force)
+                if not force:
+                    (item,) = await until_async(lambda: [i for i in grace.call("inbox")["items"] if i["kind"] == "control_request"])
+                    grace.answer(item["id"], approve=False)
+                    assert "said no" in (await socket.text("refused"))["error"]["message"]
+                else:
+                    await socket.text("controls", mine=True)
 
 
 async def test_only_who_acts_from_a_window_sizes_the_terminal(hold: HomeForTests, browser: Browser) -> None:

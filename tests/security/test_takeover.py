@@ -191,7 +191,7 @@ def test_of_two_humans_who_take_at_the_same_moment_one_wins_and_the_other_is_tol
 
             def take(name: str, line: KeeperLine, both: threading.Barrier = both, answers: Any = answers) -> None:
                 both.wait(60)
-                answers[name] = line.act("take", force=force)
+                answers[name] = line.act("take", force=force, insist=force)
 
             threads = [threading.Thread(target=take, args=who) for who in (("ada", ada), ("bob", bob))]
             for thread in threads:

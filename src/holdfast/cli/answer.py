@@ -84,8 +84,9 @@ def _asked(host: Host, args: argparse.Namespace, item: Json) -> Json:
         raise HoldfastError("usage", "no answer given", "give TEXT, --approve, --deny or --stdin")
     for line in describe(item):
         output.note(line)
-    yes_or_no = item["kind"] in ("approval", "control_request")
-    sys.stderr.write("approve? [y/N] " if yes_or_no else "answer: ")
+    yes_or_no = item["kind"] in asks.YES_OR_NO
+    question = "hand them back? [y/N] " if item["kind"] == "held_controls" else "approve? [y/N] "
+    sys.stderr.write(question if yes_or_no else "answer: ")
     sys.stderr.flush()
     typed = sys.stdin.readline()
     if not typed:

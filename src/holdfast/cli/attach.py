@@ -2,7 +2,7 @@
 
 hold attach web          typing takes the controls if they are free
 hold attach web -r       only watch
-hold attach web --take   take the controls from whoever holds them
+hold attach web --take   take the controls; detaching gives them back to whom they were taken from (--keep: not)
 """
 
 from __future__ import annotations
@@ -40,17 +40,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
     parser.add_argument("-r", "--read-only", action="store_true", help="only watch")
     parser.add_argument("--take", action="store_true", help="take the controls at once")
+    parser.add_argument("--keep", action="store_true", help="with --take: keep them when you detach")
     parser.add_argument("--detach-keys", default=DEFAULT, metavar="KEYS", help=f"default: {DEFAULT}")
     arguments.why(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.keep and not args.take:
+        raise HoldfastError("usage", "--keep keeps what --take takes", f"hold attach {args.session} --take --keep")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise HoldfastError(
             "usage", "attach needs a terminal", f"hold logs -f {args.session} follows without one"
         )
     client = Attachment(
-        Host(), args.session, read_only=args.read_only, take=args.take, keys=parse(args.detach_keys)
+        Host(), args.session, read_only=args.read_only, take=args.take, keep=args.keep, keys=parse(args.detach_keys)
     )
     ending = client.run()
     output.note(ending)
@@ -61,9 +64,9 @@ class Attachment:
     """One attached terminal, from the restored screen to the last byte. `exit` is the program's, once it has ended."""
 
     def __init__(self, host: Host, session: str, *, read_only: bool, take: bool, keys: bytes,
-                 just_started: bool = False) -> None:  # fmt: skip
+                 keep: bool = False, just_started: bool = False) -> None:  # fmt: skip
         self._host, self._session = host, session
-        self._read_only, self._take, self._just_started = read_only, take, just_started
+        self._read_only, self._take, self._keep, self._just_started = read_only, take, keep, just_started
         self._keys = DetachKeys(keys)
         self._filter = QueryFilter()
         self._hearing = talk.Hearing()
@@ -130,10 +133,18 @@ class Attachment:
         if not self._read_only:
             self._resize()
             if self._take:
+                self._ask_person(about)
                 self._acted = True
                 self._send(talk.act(_TAKE, "take", force=True))
         self._send(talk.read(self._at))
         return about  # type: ignore[no-any-return]
+
+    def _ask_person(self, about: dict[str, Any]) -> None:
+        """Controls that another person holds are asked for, before the screen is drawn; a no is told as an error."""
+        controls = about.get("controls") or {}
+        if controls.get("kind") == "human" and controls["holder"] != self._me:
+            output.note(f"hold: {controls.get('name') or controls['holder']} holds the controls, and is asked for them")
+            self._host.call("take", session=self._session)
 
     def _send(self, data: bytes) -> None:
         assert self._sock is not None
@@ -192,7 +203,7 @@ class Attachment:
             self._acted = True
             self._send(talk.type_(self._seq, data))
         if detach:
-            self._send(talk.act(_DETACH, "release", detach=True))  # gone on purpose
+            self._send(talk.act(_DETACH, "release", detach=True, keep=self._keep))  # gone on purpose
             return f"[detached from {self.name}; it goes on: hold attach {self.name}]"
         return None
 

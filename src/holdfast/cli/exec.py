@@ -17,6 +17,7 @@ from ..model.errors import HoldfastError
 from ..model.limits import EXEC_OUTPUT_BYTES
 from ..model.work import EFFECTS
 from . import arguments, output
+from .passing import passing_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     words = [*args.cmd, *(args.command_words or [])]
     if not words:
         raise HoldfastError("usage", "no command to run", "hold exec SESSION -- COMMAND")
-    host = Host()
+    host = passing_host()
     if args.step:
         from .exec_step import run_step
 

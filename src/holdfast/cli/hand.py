@@ -1,5 +1,6 @@
 """Hand a session's controls, which you hold, to another operator, with a note about where things stand.
 
+  hold hand deploy --note "fixed"      back to whom you took them from
   hold hand deploy bot --note "the schema is migrated; run the tests next"
 """
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
-    parser.add_argument("operator", metavar="OPERATOR", help="who gets them: a name or an id")
+    parser.add_argument(
+        "operator", metavar="OPERATOR", nargs="?", help="who gets them: a name or an id (whom you took them from)"
+    )
     parser.add_argument("--note", metavar="TEXT", help="what the other should know")
     arguments.json_flag(parser)
     arguments.why(parser)

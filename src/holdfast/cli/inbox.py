@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _STYLES = {"secret": "magenta", "approval": "yellow", "control_request": "yellow", "question": "cyan", "input": "green",
-           "menu": "yellow", "parked_run": "yellow"}
+           "menu": "yellow", "parked_run": "yellow", "held_controls": "blue"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -37,5 +37,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell(done: dict[str, Any]) -> None:
+    if done["signalled"] is None:  # the answer was lost with the host, and the session is gone since
+        say(f"{done['signal']} was sent to {done['name']}, which has ended", done["name"], done["signal"], "-")
+        return
     whom = f"{done['signalled']} processes" if done["target"] == "tree" else f"the {done['target']} program"
     say(f"{done['signal']} sent to {whom} of {done['name']}", done["name"], done["signal"], done["target"])

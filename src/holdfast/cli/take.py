@@ -1,12 +1,16 @@
 """Take a session's controls: from now on only you type into it, size it and signal it. `hold release` gives them back.
 
   hold take deploy --why "the agent is stuck at a prompt"
+  hold take deploy --force             a person who holds them is asked first, for 30 s; this does not wait
+
+They are yours until you release or hand them on, or a person takes them; at most 12 hours (`takeover_max`) while no
+terminal or page of yours is attached.
 """
 
 from __future__ import annotations
 
-from ..client.sync import Host
 from . import arguments, output
+from .passing import passing_host
 from .several import say_holder
 
 TYPE_CHECKING = False
@@ -16,16 +20,19 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
+    parser.add_argument("--force", action="store_true", help="from a person too, without waiting for their answer")
     arguments.json_flag(parser)
     arguments.why(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    done = Host().call("take", session=args.session, why=args.why)
+    done = passing_host().call("take", session=args.session, force=args.force, why=args.why)
     if args.json:
         output.print_json(done)
         return 0
-    say_holder(args.session, done["controls"], f"; hold release {args.session} gives them back")
+    source = done["controls"].get("from")
+    hand, release = f"hold hand {args.session} gives them back to", f"hold release {args.session} gives them back"
+    say_holder(args.session, done["controls"], f"; {hand} {source['name']}" if source else f"; {release}")
     if done.get("flushed"):
         output.note(f"hold: {done['flushed']} typed bytes that the program had not read were dropped")
     return 0

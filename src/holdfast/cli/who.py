@@ -14,6 +14,7 @@ from . import arguments, output
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from typing import Any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,9 +33,19 @@ def run(args: argparse.Namespace) -> int:
     now = time.time()
     holder = controls["holder"]
     rows = [("controls", (controls.get("name") or holder) if holder else "-", controls["kind"] or "-", "-",
-             output.age(controls["since"], now), f"epoch {controls['epoch']}")]  # fmt: skip
+             output.age(controls["since"], now), detail(controls))]  # fmt: skip
     rows += [("attached", a["name"], "-", a["via"], output.age(a.get("since"), now), a["mode"]) for a in attached]
     output.table(("WHAT", "WHO", "KIND", "VIA", "FOR", "DETAIL"), rows)
     if holder is None and sys.stdout.isatty():
         output.note("the controls are free: typing takes them")
     return 0
+
+
+def detail(controls: dict[str, Any]) -> str:
+    """Which turn it is, whom they go back to, and until when somebody holds them who is away."""
+    parts = [f"epoch {controls['epoch']}"]
+    if controls.get("from"):
+        parts.append(f"from {controls['from']['name']}")
+    if controls.get("ends_at"):
+        parts.append(f"away, until {controls['ends_at']}")
+    return ", ".join(parts)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 
+from ..model import ids
 from ..model.errors import HoldfastError, from_dict, invalid
 from ..model.home import Home, default_home
 from ..wire import requests
@@ -18,12 +20,16 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
+# These carry an id: the session's keeper, which outlives the daemon, knows what it has carried out.
+_ONCE = frozenset({"send", "kill", "stop", "take"})
+_HOLDS = frozenset({"take", "open", "attach", "exec", "send"})  # what may last longer than its request
+_TRIES = 5  # a daemon that dies again as soon as it is started is not worth more
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
 _REPEATABLE = frozenset({
     "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
     "exec_outcome", "facts", "ask", "asked", "inbox", "answer", "recording", "doctor",
     "whoami", "operator_ls", "operator_find", "timeline", "journal_head", "journal_verify", "work",
-    "withdraw", "started",
+    "withdraw", "started", *_ONCE,
 })  # fmt: skip
 
 
@@ -38,6 +44,8 @@ class Calls:
         )
         self.autostart = autostart
         self.operator = operator or os.environ.get("HOLDFAST_OPERATOR")
+        # Which process an agent's holds are for: this one (0), its parent (1) …; None where the agent is elsewhere.
+        self.ancestor: int | None = 0
         self._idle: list[Wire] = []
 
     def close(self) -> None:
@@ -57,10 +65,16 @@ class Calls:
 
     def exchange(self, message: Json, codec: Codec = requests) -> tuple[Any, int]:
         """A request as it is, and the answer's value and descriptor; `codec` says how they are written."""
-        op = message["op"]
+        op, began = message["op"], time.monotonic()
+        if op in _HOLDS:
+            message = {"ancestor": self.ancestor, **message}
+        if op in _ONCE:
+            message = {"request": ids.new("req_"), **message}
         # What may be asked twice need not look first whether the host is still there: that try does not count.
-        for attempt in (0, 1, 2) if self._idle and op in _REPEATABLE else (1, 2):
+        for attempt in range(0 if self._idle and op in _REPEATABLE - _ONCE else 1, _TRIES + 1):
             wire = self._resting() if attempt else self._idling()
+            if op in _ONCE and attempt > 1:
+                message["again"] = time.monotonic() - began
             try:
                 if wire is None:
                     wire = self._connect()
@@ -69,10 +83,11 @@ class Calls:
             except ConnectionError:
                 if wire is not None:
                     wire.close()
-                if attempt == 2 or op not in _REPEATABLE:
+                if attempt == _TRIES or op not in _REPEATABLE:
                     raise HoldfastError(
-                        "host_gone", f"the host went away during {op}", "look at hold status, then try again"
-                    ) from None
+                        "host_gone", f"the host went away during {op}: whether it was done is not known",
+                        "look at hold status before you ask again",
+                    ) from None  # fmt: skip
                 continue
             except TooLarge as e:
                 assert wire is not None
@@ -84,11 +99,7 @@ class Calls:
                     wire.close()
                 raise
             self._idle.append(wire)
-            if "error" in reply:
-                if fd >= 0:
-                    os.close(fd)
-                raise from_dict(reply["error"])  # type: ignore[arg-type]
-            return reply["ok"], fd
+            return _value(reply, fd), fd
         raise AssertionError("unreachable")
 
     def _idling(self) -> Wire | None:
@@ -128,3 +139,12 @@ class Calls:
         answer, _ = wire.receive()
         if "error" in answer:
             raise from_dict(answer["error"])  # type: ignore[arg-type]
+
+
+def _value(reply: Json, fd: int) -> Any:
+    """What was answered; an error is raised, and its descriptor is nobody's."""
+    if "error" in reply:
+        if fd >= 0:
+            os.close(fd)
+        raise from_dict(reply["error"])
+    return reply["ok"]

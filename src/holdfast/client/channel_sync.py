@@ -79,4 +79,6 @@ class Channel:
                 raise HoldfastError("conflict", "the session has ended", "hold restart")
 
     def close(self) -> None:
+        if self._seq:  # gone on purpose: what it held by typing is free at once
+            self._line.say(frames.message(frames.ACT, {"op": "release", "detach": True}))
         self._line.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 
@@ -111,6 +112,11 @@ class AsyncLine:
             return await asyncio.get_running_loop().sock_recv(self.sock, _RECV_BYTES)
         except ConnectionError:
             return b""
+
+    def say(self, data: bytes) -> None:
+        """A last word, for which nothing waits."""
+        with contextlib.suppress(OSError):
+            self.sock.send(data, socket.MSG_DONTWAIT)
 
     def close(self) -> None:
         self.sock.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -133,6 +134,11 @@ class Line:
             return self.sock.recv(_RECV_BYTES)
         except ConnectionError:
             return b""
+
+    def say(self, data: bytes) -> None:
+        """A last word, for which nothing waits."""
+        with contextlib.suppress(OSError):
+            self.sock.send(data, socket.MSG_DONTWAIT)
 
     def close(self) -> None:
         self.sock.close()

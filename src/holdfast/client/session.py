@@ -47,9 +47,10 @@ class AsyncSession:
     async def send(
         self, text: str | bytes = b"", *, enter: bool = False, keys: Sequence[str] = (), secret: bool = False,
         eof: bool = False, why: str | None = None,
-    ) -> None:  # fmt: skip
-        """Type into the session; takes free controls for its duration."""
-        await self.send_raw(text, enter=enter, keys=keys, secret=secret, eof=eof, why=why)
+    ) -> Json:  # fmt: skip
+        """Type into the session, once; takes free controls for its duration. A daemon that dies meanwhile is asked
+        again, and `repeated` says that it had been typed by then."""
+        return await self.send_raw(text, enter=enter, keys=keys, secret=secret, eof=eof, why=why)
 
     async def send_raw(
         self, text: str | bytes = b"", *, enter: bool = False, keys: Sequence[str] = (), secret: bool = False,
@@ -242,9 +243,10 @@ class AsyncSession:
         """Forget an ended session, its output too."""
         await self.host.call("rm", session=self.id)
 
-    async def take(self, *, why: str | None = None) -> Json:
-        """Take the controls; a human takes them from an agent, nobody from a human by surprise."""
-        done: Json = await self.host.call("take", session=self.id, why=why)
+    async def take(self, *, force: bool = False, why: str | None = None) -> Json:
+        """Take the controls: a human at once from an agent. A human who holds them is asked first; `force` is for
+        another human who does not wait for the answer."""
+        done: Json = await self.host.call("take", session=self.id, force=force, why=why)
         return done
 
     async def release(self, *, why: str | None = None) -> Json:
@@ -252,8 +254,11 @@ class AsyncSession:
         done: Json = await self.host.call("release", session=self.id, why=why)
         return done
 
-    async def hand(self, operator: str, *, note: str | None = None, why: str | None = None) -> Json:
-        """Give the controls that one holds to another operator, with a note."""
+    async def hand(
+        self, operator: str | None = None, *, note: str | None = None, why: str | None = None
+    ) -> Json:
+        """Give the controls that one holds to another operator, with a note: back to whom they were taken from,
+        unless told to whom."""
         done: Json = await self.host.call("hand", session=self.id, to=operator, note=note, why=why)
         return done
 

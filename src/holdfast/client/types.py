@@ -73,12 +73,16 @@ class Pty(msgspec.Struct, frozen=True):
     path: str | None = None
 
 
-class Controls(msgspec.Struct, frozen=True):
+class Controls(msgspec.Struct, frozen=True, rename={"taken_from": "from"}):
+    """`taken_from` gets them when they are handed back; `ends_at` is when a takeover ends whose person is away."""
+
     holder: str | None
     kind: str | None
     epoch: int
     since: str | None = None
     name: str | None = None
+    taken_from: dict[str, str] | None = None
+    ends_at: str | None = None
 
 
 class Attached(msgspec.Struct, frozen=True):
@@ -168,8 +172,8 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """An inbox item. `kind` is input, secret, menu, question, approval, control_request or parked_run; `state` begins
-    as open."""
+    """An inbox item. `kind` is input, secret, menu, question, approval, control_request, held_controls or parked_run; `state`
+    begins as open."""
 
     id: str
     kind: str

@@ -49,6 +49,7 @@ class Viewer:
         self._acted = False  # typed or took from here: then the terminal has this window's size
         self._size = wanted.size
         self._told_exit = False
+        self._asking: asyncio.Future[None] | None = None  # another person is asked for the controls
 
     async def run(self) -> None:
         about, fd = await self._host.call_fd(
@@ -60,6 +61,8 @@ class Viewer:
             await self._begin(about)
             await self._line.run(self._watch(), self._listen(), self._type())
         finally:
+            if self._asking is not None:
+                self._asking.cancel()
             self._keeper.close()
 
     # -- out ---------------------------------------------------------------------------------------------------------
@@ -184,7 +187,7 @@ class Viewer:
         c = self._controls
         await self._line.tell(
             "controls", holder=c["holder"], holder_kind=c["kind"], name=c["name"], epoch=c["epoch"], since=since,
-            mine=bool(c["holder"]) and c["holder"] == self._me,
+            mine=bool(c["holder"]) and c["holder"] == self._me, **{"from": c.get("from")},
         )  # fmt: skip
 
     async def _tell_exit(self, exit: Json | None) -> None:
@@ -215,13 +218,31 @@ class Viewer:
                     await self._resize()
             elif isinstance(message, heard.Take):
                 self._acted = True
-                await self._ask(talk.act(_TAKE, "take", force=True, why=message.why or ""))
+                await self._take(message)
             elif isinstance(message, heard.Release):
                 await self._ask(talk.act(_RELEASE, "release", why=message.why or ""))
             elif isinstance(message, heard.Seen):
                 await self._ask(talk.act(_SEEN, "seen", epoch=message.epoch))
             elif isinstance(message, heard.Ping):
                 await self._line.tell("pong")
+
+    async def _take(self, message: heard.Take) -> None:
+        """From here, so that it is this client's. Another person is asked first, and the page goes on meanwhile."""
+        held = self._controls
+        if held.get("kind") == "human" and held["holder"] != self._me and not message.force:
+            self._asking = self._asking or asyncio.ensure_future(self._ask_person(message))
+            return
+        take = talk.act(_TAKE, "take", force=True, insist=message.force, why=message.why or "")
+        await self._ask(take)
+
+    async def _ask_person(self, message: heard.Take) -> None:
+        try:
+            await self._host.call("take", session=self._session, why=message.why)
+            await self._ask(talk.act(_TAKE, "take", force=True, why=message.why or ""))
+        except HoldfastError as e:
+            await self._line.tell("refused", error=e.as_dict())
+        finally:
+            self._asking = None
 
     async def _input(self, message: heard.Input) -> None:
         if len(message.data) > limits.INPUT_BYTES_MAX:

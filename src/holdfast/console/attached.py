@@ -45,8 +45,8 @@ class SaysRestore(msgspec.Struct, frozen=True, tag_field="kind", tag="restore"):
     reset: bool
 
 
-class SaysControls(msgspec.Struct, frozen=True, tag_field="kind", tag="controls"):
-    """Who holds the controls now; to be answered with `seen`."""
+class SaysControls(msgspec.Struct, frozen=True, tag_field="kind", tag="controls", rename={"from_": "from"}):
+    """Who holds the controls now; to be answered with `seen`. `from` is whom they were taken from."""
 
     holder: str | None
     holder_kind: str | None
@@ -54,6 +54,7 @@ class SaysControls(msgspec.Struct, frozen=True, tag_field="kind", tag="controls"
     epoch: int
     since: str | None
     mine: bool
+    from_: Actor | None
 
 
 class SaysSize(msgspec.Struct, frozen=True, tag_field="kind", tag="size"):

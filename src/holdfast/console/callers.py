@@ -39,6 +39,7 @@ class Callers:
         """With that operator's rights and no others."""
         if operator not in self._others:
             self._others[operator] = AsyncHost(self.owner.home.path, operator=operator)
+            self._others[operator].ancestor = None  # whose process that is, nobody here knows
         return self._others[operator]
 
     def host_for(self, who: Json) -> AsyncHost:

@@ -26,6 +26,9 @@ class Resize(msgspec.Struct, frozen=True, tag_field="kind", tag="resize"):
 
 
 class Take(msgspec.Struct, frozen=True, tag_field="kind", tag="take"):
+    """Take over. A person who holds the controls is asked first, unless it is by force, which is recorded."""
+
+    force: bool = False
     why: Annotated[str, msgspec.Meta(max_length=WHY_MAX)] | None = None
 
 

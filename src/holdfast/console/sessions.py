@@ -36,10 +36,17 @@ class Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: _Why = None
 
 
-class Hand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """To whom (a name or an id), and what to say to them."""
+class TakeOver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A person who holds the controls is asked first, for half a minute; `force` takes them unasked."""
 
-    to: str
+    force: bool = False
+    why: _Why = None
+
+
+class Hand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """To whom (a name or an id; without one, back to whom they were taken from), and what to say to them."""
+
+    to: str | None = None
     note: _Why = None
     why: _Why = None
 
@@ -112,8 +119,8 @@ async def show(call: Call[Nothing, Nothing]) -> Any:
     return await call.host.call("status", session=call.word("session"))
 
 
-async def take(call: Call[Nothing, Because]) -> Any:
-    return await call.host.call("take", session=call.word("session"), why=call.body.why)
+async def take(call: Call[Nothing, TakeOver]) -> Any:
+    return await call.host.call("take", session=call.word("session"), force=call.body.force, why=call.body.why)
 
 
 async def release(call: Call[Nothing, Because]) -> Any:
@@ -174,7 +181,7 @@ ROUTES = [
     Route("POST", "/api/sessions", "Start a session.", Session, start, body=Start, status=201),
     Route("GET", _ONE, "A session, observed now.", Session, show),
     Route("DELETE", _ONE, "Forget an ended session, its output too.", None, remove, body=Because),
-    Route("POST", _ONE + "/take", "Take the controls.", Held, take, body=Because),
+    Route("POST", _ONE + "/take", "Take the controls.", Held, take, body=TakeOver),
     Route("POST", _ONE + "/release", "Give the controls back.", Held, release, body=Because),
     Route("POST", _ONE + "/hand", "Hand the controls to another operator.", Held, hand, body=Hand),
     Route("POST", _ONE + "/send", "Type into it.", None, send, body=Typed),

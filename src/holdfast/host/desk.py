@@ -14,6 +14,7 @@ from ..model.activity import Activity
 from ..model.errors import HoldfastError
 from ..model.limits import INBOX_SAMPLE_S
 from ..model.settings import Settings
+from ..model.times import rfc3339
 from ..system import inotify
 from . import views
 from .askers import Askers
@@ -23,7 +24,7 @@ from .notify import Notifier
 from .parked import ParkedRuns
 from .session import Session
 from .settings import SettingsFile
-from .watch import Watch
+from .watch import Watch, about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,9 +92,9 @@ class Desk:
         self.watch.heard(session, event)
         kind = event.get("event")
         if kind == "gone":
-            self._later(self._vanish(session, (*asks.SEEN, "approval", "control_request")))
-        elif kind == "controls" and any(i["kind"] == "control_request" for i in self.inbox.open_items()):
-            self._later(self._controls_moved(session, event["controls"].get("holder")))
+            self._later(self._vanish(session, (*asks.SEEN, "approval", "control_request", "held_controls")))
+        elif kind in ("controls", "linked"):
+            self._later(self._controls_moved(session, dict(session.controls)))
 
     async def _vanish(self, session: Session, kinds: tuple[str, ...]) -> None:
         await self.inbox.vanish(lambda i: i["session"] == session.id and i["kind"] in kinds)
@@ -113,11 +114,21 @@ class Desk:
         await asyncio.sleep(INBOX_SAMPLE_S)
         await self.watch.look([session])
 
-    async def _controls_moved(self, session: Session, holder: str | None) -> None:
-        """A request to a holder who no longer holds is over: whoever asked can take them, or ask the next."""
+    async def _controls_moved(self, session: Session, controls: Json) -> None:
+        """A request to a holder who no longer holds is over: whoever asked can take them, or ask the next. A person who
+        took over and is away finds that in the inbox, until they are back or it is over."""
+        away = controls["holder"] if controls.get("ends_at") else None
+        waits = {"control_request": controls["holder"], "held_controls": away}
         await self.inbox.vanish(
-            lambda i: i["session"] == session.id and i["kind"] == "control_request" and i["detail"]["holder"] != holder
+            lambda i: i["session"] == session.id and i["kind"] in waits and i["detail"]["holder"] != waits[i["kind"]]
         )
+        known = any(i["session"] == session.id and i["kind"] == "held_controls" for i in self.inbox.open_items())
+        if away is not None and not known and session.link is not None:
+            source = controls.get("from")
+            back = f"hand them back to {source['name']}" if source else "release them"
+            until = {"since": rfc3339(controls["since"]), "ends_at": rfc3339(controls["ends_at"])}
+            text = f"you hold {session.name} since {until['since']}, until {until['ends_at']}: come back, or {back}"
+            await self.inbox.add("held_controls", session=about(session), text=text, detail={"holder": away, **until})
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -47,7 +47,7 @@ class DoorCaller(Caller):
     """`acts_as`, seen through the door: its rights, and of those only the ones that are for inside."""
 
     def __init__(self, inner: Caller, own: Session) -> None:
-        super().__init__(inner.actor, inner.operators, own, inner.bound_by)
+        super().__init__(inner.actor, inner.operators, own, inner.bound_by, inner.line)
         self._own, self.peer = own, inner.peer
 
     @property

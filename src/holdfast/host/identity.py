@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..model import limits
@@ -40,10 +40,11 @@ class Caller:
     approved: str | None = None  # the item by which a person allowed this very request; only the host sets it
 
     def __init__(
-        self, actor: Json, operators: Operators, session: Session | None = None, bound_by: tuple[str, ...] = ()
-    ) -> None:
+        self, actor: Json, operators: Operators, session: Session | None = None, bound_by: tuple[str, ...] = (),
+        line: Sequence[tuple[int, int]] = (),
+    ) -> None:  # fmt: skip
         self.actor, self.session, self.bound_by = actor, session, bound_by
-        self.operators = operators
+        self.operators, self.line = operators, line
         self.peer: Peer | None = None  # its connection, where it has one of its own to this host
 
     @property
@@ -54,6 +55,15 @@ class Caller:
     def everyone(self) -> tuple[str, ...]:
         """Whoever may be behind this request: what it touches is in all their hands."""
         return (self.operator, *self.bound_by)
+
+    def holding(self, request: Json) -> Json:
+        """The operator as a keeper gets it for what lasts: with the process whose end ends it, where one is known. The
+        client says which of its parents it acts for (`ancestor`, 0 for itself); who that is, the kernel said."""
+        nth = request.get("ancestor")
+        if self.kind == "human" or type(nth) is not int or not 0 <= nth < len(self.line):
+            return self.actor
+        pid, started = self.line[nth]
+        return {**self.actor, "process": {"pid": pid, "started": started}}
 
     @property
     def kind(self) -> str:
@@ -138,14 +148,14 @@ class Identities:
     def _known(self, peer: Peer) -> Caller:
         session = peer.inside
         if session is None:
-            return self._as(peer.proven or self._operators.first, None, ())
+            return self._as(peer.proven or self._operators.first, None, (), peer.line)
         me, bound = str(session.manifest["acts_as"]), list(session.hands)
         who = self._operators.by_id.get(me)
         if peer.proven and peer.proven != me and who is not None and who.kind == "human":
             # A person's own shell may speak for one of their agents; it gains nothing that the person does not have.
             bound.append(me)
             me = peer.proven
-        return self._as(me, session, tuple(b for b in dict.fromkeys(bound) if b != me))
+        return self._as(me, session, tuple(b for b in dict.fromkeys(bound) if b != me), peer.line)
 
     def worker(self, peer: Peer) -> str | None:
         """The name of a connection's operator where it may do durable work; None: `caller` says why not. For a thread
@@ -164,15 +174,17 @@ class Identities:
         session = self._registry.sessions.get(kept["inside"]) if kept["inside"] else None
         if kept["inside"] and session is None:
             raise refused("the session that asked for this was removed", "ask again")
-        return self._as(str(kept["operator"]), session, tuple(kept["bound_by"]))
+        return self._as(str(kept["operator"]), session, tuple(kept["bound_by"]), [])
 
-    def _as(self, operator: str, session: Session | None, bound: tuple[str, ...]) -> Caller:
+    def _as(
+        self, operator: str, session: Session | None, bound: tuple[str, ...], processes: list[tuple[int, int]]
+    ) -> Caller:
         who = self._operators.by_id.get(operator)
         if who is None:
             raise refused(f"{operator[:40]!a} is not enrolled here", "hold operator ls")
         if who.revoked_at is not None:
             raise refused(f"{who.name} was revoked", "ask who enrolled it")
-        return Caller(who.actor, self._operators, session, bound)
+        return Caller(who.actor, self._operators, session, bound, processes)
 
     # -- where a process stands
 
@@ -185,6 +197,8 @@ class Identities:
                 words = f"the calling process cannot be identified: {e}"
                 raise refused(words, "call from a process that stays") from None
             role = next((one for one in line if self._is_role(one)), None)
+            mine = line if role is None else line[: line.index(role)]
+            peer.line = [(one.pid, one.started) for one in mine if one.pid > 1]
             if role is None or role.pid in (os.getpid(), self._zygote()) or role.comm in _OUTSIDE:
                 return self._marked(peer)  # what the host itself started is in no session either
             found = self._kept_by(role.pid)

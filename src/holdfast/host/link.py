@@ -228,6 +228,8 @@ class KeeperLink:
         """`behind` is sent with it, in one piece: every piece is a wake-up over there."""
         self._next += 1
         number = self._next
+        if request.get("request"):  # carried out in time, or not at all: nobody would hear of it later
+            request = {**request, "by": time.monotonic() + KEEPER_ANSWER_S}
         future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:

@@ -27,6 +27,7 @@ _WORDS = {
     "menu": "{name} shows a menu",
     "question": "a question",
     "approval": "something waits for approval",
+    "held_controls": "you still hold the controls of {name}",
     "control_request": "someone asks for the controls of {name}",
     "parked_run": "a run waits for a person",
 }

@@ -142,6 +142,7 @@ class Registry:
         session.learn(link.welcome.result())
         link.on_status = session.learn
         session.spools = "spool" in link.welcome.result()
+        session.applies_once = bool(link.welcome.result().get("applies_once"))
         self._on_event(session, {"event": "linked"})
         link.begin(lambda event: self._heard(session, event), lambda: self._gone(session, link))
 

@@ -41,7 +41,7 @@ class Reply:
 class Peer:
     """Who is at the other end, by the kernel's word, and what this connection has shown of itself."""
 
-    __slots__ = ("door", "inside", "nonce", "pid", "proven", "resolved", "sock", "uid")
+    __slots__ = ("door", "inside", "line", "nonce", "pid", "proven", "resolved", "sock", "uid")
 
     def __init__(self, sock: socket.socket, door: Session | None = None) -> None:
         self.sock, self.door = sock, door  # the session whose own socket it came through, if it was one
@@ -49,6 +49,7 @@ class Peer:
         self.nonce: bytes | None = None  # waits to be signed
         self.proven: str | None = None  # the operator whose key it has
         self.inside: Session | None = None  # the session that the process runs in
+        self.line: list[tuple[int, int]] = []  # itself and its parents, nearest first: pid and start time
         self.resolved = False
 
 

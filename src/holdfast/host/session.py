@@ -54,6 +54,7 @@ class Session:
         self.coming = False  # its start takes longer than anybody waits, and may still happen
         self.failure: str | None = None  # why this generation never began
         self.spools = False  # its keeper records what is done to it; the host notes that itself where it does not
+        self.applies_once = False  # its keeper knows a request that it has carried out
         self.wakers: set[asyncio.Future[None]] = set()  # of those who wait for more than this session's changes
         self.prompt: Json | None = None  # the shell's, as the last exec saw it
         self.typed_by_exec = 0  # the keeper's count of inputs after the last of ours

@@ -27,9 +27,10 @@ def exit_view(record: Json | None) -> Json | None:
 
 
 def controls_view(controls: Json) -> Json:
+    """`from` is whom they were taken from; `ends_at` when a takeover ends whose person is away."""
     return {k: controls[k] for k in ("holder", "kind", "name", "epoch")} | {
-        "since": rfc3339(controls["since"])
-    }
+        "since": rfc3339(controls["since"]), "from": controls.get("from"), "ends_at": rfc3339(controls.get("ends_at")),
+    }  # fmt: skip
 
 
 def attached_view(attached: list[Json]) -> list[Json]:

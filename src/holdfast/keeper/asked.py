@@ -68,6 +68,16 @@ def words(request: Json, key: str, most: int) -> tuple[str, ...]:
     return tuple(value)
 
 
+def process(request: Json) -> tuple[int, int] | None:
+    """The process that a hold is for, as the host read it: pid and start time."""
+    named = request.get("process")
+    if named is None:
+        return None
+    if not isinstance(named, dict):
+        raise invalid("process is an object")
+    return whole(named, "pid"), whole(named, "started")
+
+
 def actor(value: object) -> Actor:
     """An operator as the host names it. A kind that is not known is refused, never taken for a human."""
     if not isinstance(value, dict):

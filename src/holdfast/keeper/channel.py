@@ -23,8 +23,8 @@ class Channel:
 
     __slots__ = (
         "acks", "actor", "at", "attach", "barred", "client", "corked", "decoder", "due", "fd", "grants", "host", "key",
-        "muted", "outbox", "paused", "refusal", "rights", "since", "size", "sock", "to", "until", "via", "want_write",
-        "watch",
+        "muted", "outbox", "paused", "process", "refusal", "rights", "since", "size", "sock", "to", "until", "via",
+        "want_write", "watch",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, key: str, due: float = 0.0) -> None:
@@ -38,6 +38,7 @@ class Channel:
         self.acks = True
         self.rights: frozenset[str] = frozenset()
         self.grants: tuple[str, ...] = ()  # under which it was admitted
+        self.process: tuple[int, int] | None = None  # pid and start time of its client, where the host knows them
         self.until = 0.0  # the time of day at which its rights end; 0: they do not
         self.barred = 0  # the epoch at which it lost the controls, until it says that it knows
         self.refusal = b""  # the newest refusal that waits for the outbox to empty

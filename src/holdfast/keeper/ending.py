@@ -84,7 +84,7 @@ def finish(keeper: Keeper) -> None:
     keeper.log.close()
     _keep(keeper.folder, {
         "exit": keeper.exit, "generation": keeper.manifest["generation"], "ended": True,
-        "ended_at": time.time(), "end": keeper.log.end,
+        "ended_at": time.time(), "end": keeper.log.end, "requests": keeper.applied.last(),
     })  # fmt: skip
     # A program can be over before its starter said HELLO: that line is answered first.
     _serve_while(keeper, lambda: any(c.actor is None for c in keeper.channels.values()))

@@ -36,6 +36,8 @@ def hello(keeper: Keeper, channel: Channel, said: Json) -> None:
         # What was applied is remembered by operator, too: nobody's numbers stand in for another's.
         channel.client = f"{who.operator} {asked.word(said, 'client') or channel.key}"
         channel.via = asked.word(said, "via")
+        channel.process = asked.process(said)
+        takeover_s = asked.seconds(said, "takeover_max_s", keeper.controls.times.takeover_s, _FOREVER_S)
         why = asked.text(said, "why")
     except Refused as e:
         raise frames.ProtocolError(e.message) from None
@@ -46,6 +48,7 @@ def hello(keeper: Keeper, channel: Channel, said: Json) -> None:
     channel.acks = bool(said.get("acks", True))
     channel.since = time.time()
     channel.actor = who
+    keeper.controls.times.takeover_s = takeover_s  # as the home's settings are now
     keeper.hello_due = _next_hello(keeper)
     if channel.host:
         keeper.record.told = False  # it learns from the welcome what there is
@@ -54,8 +57,9 @@ def hello(keeper: Keeper, channel: Channel, said: Json) -> None:
     if channel.host and keeper.query and time.monotonic() - keeper.query_at < _QUERY_FRESH_S:
         keeper.send(channel, frames.message(frames.EVENT, keeper.query))
     if channel.attach:
+        holding.returned(keeper, channel)
         holding.note(keeper, "attach", who, why, {"via": channel.via, "mode": channel.mode})
-        keeper.tell_host({"event": "channels", "attached": keeper.attached()})
+        keeper.tell_host({"event": "channels", "attached": attached(keeper)})
     if channel.until:
         keeper.until_due = holding.next_until(keeper)
 
@@ -73,6 +77,17 @@ def _next_hello(keeper: Keeper) -> float:
     return min((c.due for c in keeper.channels.values() if c.actor is None), default=0.0)
 
 
+def attached(keeper: Keeper) -> list[Json]:
+    """Who looks at this session, and which of them have the controls."""
+    return [
+        {
+            "operator": c.actor.operator, "name": c.actor.name, "via": c.via, "since": c.since,
+            "mode": "control" if c.key in keeper.controls.holds else "watch",
+        }
+        for c in keeper.channels.values() if c.attach and c.actor
+    ]  # fmt: skip
+
+
 def status(keeper: Keeper) -> Json:
     """What the keeper knows of its session, as it is now."""
     return {
@@ -85,7 +100,7 @@ def status(keeper: Keeper) -> Json:
         "size": list(keeper.size),
         "tty": keeper.program.tty,
         "controls": keeper.controls.as_dict(),
-        "attached": keeper.attached(),
+        "attached": attached(keeper),
         "queued_input": len(keeper.input),
         "typed": keeper.typed,
         "midline": keeper.midline,
@@ -94,5 +109,6 @@ def status(keeper: Keeper) -> Json:
         "output_age": time.monotonic() - keeper.output_moment,
         "stopping": keeper.stopping is not None,
         "cgroup": keeper.leaves,
+        "applies_once": True,  # a request with an id
         "spool": {**keeper.record.as_dict(), "lost": keeper.record.lost},
     }

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import time
 
+from ..model import holds as rules
 from ..model import limits
-from ..model.controls import ACTION, TAKEN, UNTIL_DROPPED, Actor, Refused, lasting
+from ..model.controls import ACTION, TAKEN, Actor, Refused
+from ..model.holds import SENDING, TYPED, WORK, Hold
 from ..system.files import write_json
 from ..wire import frames
 from .channel import Channel
@@ -42,31 +44,52 @@ def announce(keeper: Keeper) -> None:
         keeper.tell_host({"event": "spooled", "last": keeper.record.ready})
 
 
-def have(keeper: Keeper, actor: Actor, reason: str, lasts: float, *, force: bool = False, epoch: int = 0,
-         why: str = "") -> int:  # fmt: skip
-    """Have `actor` hold the controls for `reason`; how much unread input a takeover discarded."""
+def have(keeper: Keeper, actor: Actor, name: str, hold: Hold, *, force: bool = False, insist: bool = False,
+         epoch: int = 0, why: str = "") -> int:  # fmt: skip
+    """Have `actor` hold the controls; how much unread input a takeover discarded.
+
+    Acts that share free controls take nothing back from each other; a takeover does, from every epoch before it.
+    """
     controls = keeper.controls
     if epoch:
         controls.check(actor, epoch)
-    if not controls.needs_grant(actor, force):
-        controls.join(reason, lasts, time.monotonic())
-        return 0
+    try:
+        granted = controls.needs_grant(actor, force, insist)
+        if not granted:
+            controls.join(name, hold, time.monotonic())
+    except Refused:
+        keeper.processes.only(controls.processes())  # what would have been held is not watched
+        raise
+    if not granted:
+        # Its epoch goes on, and what it typed itself with it, unless an older one's is among that.
+        return recall(keeper) if name == TAKEN and keeper.input.mixed(actor.operator) else 0
     before = controls.holder
-    flushed = grant(keeper, actor, reason, lasts)
+    flushed = grant(keeper, actor, name, hold)
     if before is not None:
-        note(keeper, "preempt", actor, why, {"from": before.as_dict(), "flushed": flushed})
-    elif lasts or reason == TAKEN or reason.startswith("channel-"):  # an act or a command says its epoch itself
-        note(keeper, "take", actor, why, {"from": None, "flushed": 0})
-    if reason != ACTION:
+        forced = {"forced": True} if insist and before.kind == "human" else {}
+        note(keeper, "preempt", actor, why, {"from": before.as_dict(), "flushed": flushed, **forced})
+    elif hold.kind not in (WORK, SENDING):  # an act or a command says its epoch itself
+        note(keeper, "take", actor, why, {"from": None, "flushed": flushed})
+    if name != ACTION:
         tell(keeper, flushed)
     return flushed
 
 
-def grant(keeper: Keeper, actor: Actor, reason: str, lasts: float) -> int:
-    """A new epoch for `actor`, durable before it is granted; what the old holder's input came to, discarded."""
+def grant(keeper: Keeper, actor: Actor, name: str, hold: Hold) -> int:
+    """A new epoch for `actor`, durable before it is granted. How much of what older epochs typed was discarded: all
+    that is unread at a takeover, whether or not its epoch still holds the controls."""
     reserve_epoch(keeper)
-    flushed = dispossess(keeper, keeper.controls.epoch + 1) if keeper.controls.holder is not None else 0
-    keeper.controls.grant(actor, reason, lasts, time.monotonic(), time.time())
+    controls = keeper.controls
+    before, process = controls.holder, max((h.process for h in controls.holds.values()), default=0)
+    if before is not None:
+        flushed = dispossess(keeper, controls.epoch + 1)
+    else:
+        flushed = recall(keeper) if name == TAKEN else 0
+    again = before is not None and controls.origin is not None and controls.origin.operator == actor.operator
+    controls.grant(actor, name, hold, time.monotonic(), time.time())
+    if before is not None and not again:  # what went back to its origin is owed to nobody
+        controls.owe(before, process)
+    keeper.processes.only(controls.processes())
     return flushed
 
 
@@ -90,6 +113,11 @@ def dispossess(keeper: Keeper, epoch: int) -> int:
     # What was under way, a command or a long text, does not get the controls back by typing on, also not free ones.
     commands = [hold for hold in keeper.controls.holds if hold.startswith(("exe_", "snd_"))]
     keeper.lost_holds = (*keeper.lost_holds, *commands)[-limits.HOLDS_MAX :]
+    return recall(keeper)
+
+
+def recall(keeper: Keeper) -> int:
+    """Take back what the program has not read."""
     flushed = keeper.input.recall()
     keeper.flush_input()  # whoever was not read because the queue was full is heard again, and refused
     return flushed
@@ -117,7 +145,7 @@ def tell(keeper: Keeper, flushed: int = 0) -> None:
 
 def for_its_duration(keeper: Keeper, actor: Actor, action: Callable[[], T], epoch: int = 0) -> T:
     """Act with the controls: with those the actor holds, or with free ones just for this."""
-    have(keeper, actor, ACTION, UNTIL_DROPPED, epoch=epoch)
+    have(keeper, actor, ACTION, Hold(WORK), epoch=epoch)
     try:
         return action()
     finally:
@@ -133,12 +161,44 @@ def hand(keeper: Keeper, actor: Actor, to: Actor, remark: str, why: str, epoch: 
     keeper.controls.check(actor, epoch)
     if to.operator == actor.operator:
         raise Refused("invalid", "the controls are yours already", "hand them to somebody else")
+    return _give(keeper, actor, to, remark, why)
+
+
+def _give(keeper: Keeper, actor: Actor, to: Actor, remark: str, why: str) -> int:
+    controls = keeper.controls
+    back = controls.origin is not None and controls.origin.operator == to.operator
     there = [c for c in keeper.channels.values() if c.attach and c.actor and c.actor.operator == to.operator]
-    reason = next((c.key for c in there if "type" in c.rights), TAKEN)
-    flushed = grant(keeper, to, reason, lasting(to))
+    channel = next((c for c in there if "type" in c.rights), None)
+    process = controls.origin_process if back else watched(keeper, to, channel.process if channel else None)
+    flushed = grant(keeper, to, TAKEN, Hold(rules.TAKEN, channel.client if channel else "", process))
+    if channel is not None:
+        controls.join(channel.key, Hold(TYPED, channel.client, process), time.monotonic())
     note(keeper, "hand", actor, why, {"to": to.as_dict(), "note": remark, "flushed": flushed})
-    about = {"controls": keeper.controls.as_dict(), "flushed": flushed, "note": remark, "from": actor.as_dict()}
+    about = {"controls": controls.as_dict(), "flushed": flushed, "note": remark, "from": actor.as_dict()}
     keeper.tell({"event": "controls", **about})
+    return flushed
+
+
+def watched(keeper: Keeper, actor: Actor, named: tuple[int, int] | None) -> int:
+    """The process whose end ends what `actor` holds; a person's is not tied to any."""
+    return 0 if actor.kind == "human" else keeper.processes.watch(named)
+
+
+def typing(keeper: Keeper, channel: Channel) -> Hold:
+    """The hold of one who types on a channel."""
+    known = keeper.controls.holds.get(channel.key)
+    if known is not None and not known.lost_at:  # key after key
+        return known
+    assert channel.actor is not None
+    return Hold(TYPED, channel.client, watched(keeper, channel.actor, channel.process))
+
+
+def take(keeper: Keeper, channel: Channel, actor: Actor, process: int, why: str, *, force: bool, insist: bool) -> int:
+    """A takeover: on an attached channel it is that client's, else nobody's until it is released."""
+    client = channel.client if channel.attach else ""
+    flushed = have(keeper, actor, TAKEN, Hold(rules.TAKEN, client, process), force=force, insist=insist, why=why)
+    if channel.attach:
+        keeper.controls.join(channel.key, Hold(TYPED, client, process), time.monotonic())
     return flushed
 
 
@@ -146,53 +206,89 @@ def release(keeper: Keeper, actor: Actor, why: str) -> None:
     keeper.controls.check(actor)
     note(keeper, "release", actor, why)
     keeper.controls.free()
+    keeper.processes.only(set())
     tell(keeper)
 
 
-def leave(keeper: Keeper, channel: Channel) -> None:
-    """A client detaches and says so: what it held as this channel is free at once, the operator's other holds stay."""
-    holder = keeper.controls.holder
-    if channel.key in keeper.controls.holds and keeper.controls.drop(channel.key):
-        note(keeper, "release", holder)
+def leave(keeper: Keeper, channel: Channel, keep: bool) -> None:
+    """A client detaches and says so: what it held is free at once, or goes back to whom it took it from. The
+    operator's other holds stay, and with `keep` a takeover does."""
+    controls, holder = keeper.controls, keeper.controls.holder
+    if holder is None or channel.actor is None or not controls.held_by(channel.actor):
+        return
+    done = controls.leave(channel.key, channel.client, time.monotonic(), keep=keep)
+    if done == rules.BACK and controls.origin is not None:
+        _give(keeper, holder, controls.origin, "", "detached")
+    elif done == rules.ENDS:
+        _freed(keeper, "release", holder, "")
+
+
+def _freed(keeper: Keeper, kind: str, holder: Actor, why: str, *, discard: bool = False) -> None:
+    """The controls became free by themselves."""
+    facts: Json = {"flushed": recall(keeper) if discard else 0} if kind == "expire" else {}
+    keeper.processes.only(keeper.controls.processes())
+    note(keeper, kind, holder, why, facts)
+    tell(keeper, facts.get("flushed", 0))
+
+
+def returned(keeper: Keeper, channel: Channel) -> None:
+    """A client is there again that took over before its line was lost."""
+    controls, taken = keeper.controls, keeper.controls.holds.get(TAKEN)
+    if channel.actor is None or taken is None or not controls.held_by(channel.actor) or "type" not in channel.rights:
+        return
+    if taken.client == channel.client:
+        controls.join(channel.key, typing(keeper, channel), time.monotonic())
         tell(keeper)
 
 
 def gone(keeper: Keeper, channel: Channel, why: str) -> None:
-    """A connection is over. An attached human keeps the controls for the grace time, unless we ended it (`why`)."""
-    holder = keeper.controls.holder
-    if channel.key in keeper.controls.holds:
-        lost = channel.attach and not why
-        if keeper.controls.vanish(channel.key, time.monotonic()) if lost else keeper.controls.drop(channel.key):
-            note(keeper, "release", holder, why or "its line was lost")
-            tell(keeper)
+    """A connection is over: it was lost, or (`why`) we ended it."""
+    controls, holder = keeper.controls, keeper.controls.holder
+    now = time.monotonic()
+    own = [name for name, hold in controls.holds.items() if channel.key in (name, hold.client)]
+    for name in own:
+        freed = controls.drop(name) if why else controls.lost(name, now)
+        if freed and holder is not None:
+            _freed(keeper, "release", holder, why or "its line was lost")
     if channel.attach and channel.actor is not None:
         note(keeper, "detach", channel.actor, why, {"via": channel.via, "mode": channel.mode})
 
 
-def lapse(keeper: Keeper, now: float) -> None:
-    """Holds whose time is over end by themselves; an agent's unread input goes with its lease."""
+def process_gone(keeper: Keeper, fd: int) -> None:
+    """A dead holder holds nothing, and none of its unread input lands."""
     holder = keeper.controls.holder
-    if holder is None or not keeper.controls.lapse(now):
+    if keeper.controls.gone(keeper.processes.ended(fd)) and holder is not None:
+        bar(keeper, holder.operator, keeper.controls.epoch)
+        _freed(keeper, "expire", holder, "its process has ended", discard=True)
+
+
+def lapse(keeper: Keeper, now: float) -> None:
+    """Holds whose time is over end by themselves; an agent's unread input goes with its lease. A person who took over
+    and is away is warned once."""
+    controls, holder = keeper.controls, keeper.controls.holder
+    if holder is None:
         return
-    bar(keeper, holder.operator, keeper.controls.epoch)
-    flushed = 0
-    if holder.kind != "human":
-        flushed = keeper.input.recall()
-        keeper.flush_input()
-    note(keeper, "expire", holder, "", {"flushed": flushed})
-    tell(keeper, flushed)
+    if controls.lapse(now):
+        bar(keeper, holder.operator, controls.epoch)
+        _freed(keeper, "expire", holder, "", discard=holder.kind != "human")
+    elif controls.away(now, time.time()):
+        note(keeper, "away", holder, "", {"ends_at": controls.ends_at})
+        tell(keeper)
 
 
 def revoke(keeper: Keeper, operator: str, grant_id: str) -> Json:
     """An operator, or one grant, is no longer welcome: its channels end now, and with them what it held and queued."""
     closed = 0
     flushed = keeper.input.discard(operator) if operator else 0
-    holder = keeper.controls.holder
+    holder, origin = keeper.controls.holder, keeper.controls.origin
+    if origin is not None and origin.operator == operator:
+        keeper.controls.owe(None, 0)
     freed = holder is not None and holder.operator == operator
     if freed:
         flushed += dispossess(keeper, keeper.controls.epoch)
         note(keeper, "release", holder, "revoked")
         keeper.controls.free()
+        keeper.processes.only(set())
         tell(keeper, flushed)
     for channel in list(keeper.channels.values()):
         if channel.host or channel.actor is None:
@@ -208,8 +304,13 @@ def revoke(keeper: Keeper, operator: str, grant_id: str) -> Json:
 def end(keeper: Keeper, channel: Channel, reason: str) -> int:
     """End a channel whose rights are over, and say why. What was discarded if it held the controls, else -1."""
     count = -1
-    if channel.key in keeper.controls.holds and len(keeper.controls.holds) == 1:
+    taken = keeper.controls.holds.get(TAKEN)
+    own = {channel.key, *((TAKEN,) if taken is not None and taken.client == channel.client else ())}
+    holder = keeper.controls.holder
+    if holder is not None and own >= set(keeper.controls.holds):
         count = dispossess(keeper, keeper.controls.epoch)
+        keeper.controls.free()
+        _freed(keeper, "release", holder, reason)
     keeper.send(channel, frames.message(frames.EVENT, {"event": "closed", "reason": reason}))
     keeper.drop(channel, reason)
     return count

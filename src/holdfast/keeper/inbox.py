@@ -6,6 +6,7 @@ import array
 import errno
 import fcntl
 import os
+import select
 import termios
 
 from ..model.controls import Refused
@@ -19,7 +20,7 @@ _DRAIN_BYTES = 65536  # a whole pipe, unless somebody made it larger
 class InputQueue:
     """Bytes accepted from operators and not yet taken by the kernel, with whose they are."""
 
-    __slots__ = ("_ending", "_line", "_next_line", "_program", "_queue", "_runs", "_untaken")
+    __slots__ = ("_ending", "_line", "_next_line", "_program", "_queue", "_runs", "_typists", "_untaken")
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -29,6 +30,7 @@ class InputQueue:
         self._next_line = 0  # the same after the bytes that were checked last
         self._ending = False  # the pipe is closed once the queue is written
         self._untaken = 0  # bytes for which there was no reader any more
+        self._typists: set[str] = set()  # operators of whom something may be unread
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -59,8 +61,16 @@ class InputQueue:
 
     def add(self, data: bytes, operator: str) -> None:
         """Queue the bytes that were checked last."""
+        if operator not in self._typists:  # one hand typing on is not worth a question to the kernel
+            if self._typists and not self._queue and not self._line and not self._unread():
+                self._typists.clear()
+            self._typists.add(operator)
         self._line = self._next_line
         self._put(data, operator)
+
+    def mixed(self, operator: str) -> bool:
+        """Whether something that another operator typed may be unread."""
+        return bool(self._typists - {operator, ""})
 
     def _put(self, data: bytes, operator: str) -> None:
         self._queue += data
@@ -170,18 +180,26 @@ class InputQueue:
         opened once more through /proc and read empty: what we get, the program does not.
         """
         count = self.clear()
+        self._typists.clear()
         if self._program.slave >= 0:
             count += self._unread()
+            termios.tcflush(self._program.master, termios.TCOFLUSH)  # on its way between the two
             termios.tcflush(self._program.slave, termios.TCIFLUSH)
         elif self._program.stdin >= 0:
             count += self._drain()
         return count
 
     def _unread(self) -> int:
+        """Bytes that wait in the kernel for the program, as far as it tells."""
+        fd = self._program.slave if self._program.slave >= 0 else self._program.stdin
         count = array.array("i", [0])
         try:
-            fcntl.ioctl(self._program.slave, termios.FIONREAD, count)
-        except OSError:
+            if self._program.slave >= 0:  # polling has the kernel pass on what is on its way, so that it is counted
+                poll = select.poll()
+                poll.register(fd, select.POLLIN)
+                poll.poll(0)
+            fcntl.ioctl(fd, termios.FIONREAD, count)
+        except (OSError, ValueError):
             return 0
         return count[0]
 

@@ -18,16 +18,19 @@ from ..log.reader import LogReader
 from ..log.writer import OutputLog
 from ..model import limits
 from ..model.controls import Controls
+from ..model.holds import Times
 from ..model.home import SessionFolder
 from ..model.says import Listener
 from ..system import kernel, tree
 from ..system.files import read_json
 from ..wire import frames
 from . import holding, wrapped
+from .applied import Applied
 from .channel import Channel
 from .ending import finish, main_ended
-from .hello import end_silent
+from .hello import attached, end_silent
 from .inbox import InputQueue
+from .processes import Processes
 from .program import Program
 from .queries import look_for_query
 from .receive import receive
@@ -53,11 +56,11 @@ class Keeper:
 
     # Slots: a dictionary of so many names would count references to each of them, on pages that keepers share.
     __slots__ = (
-        "_accept_due", "_sources", "_sync_due", "_write_blocked", "blame", "channels", "controls", "done", "ended",
-        "epoch_ceiling", "exit", "folder", "hello_due", "input", "input_at", "leaves", "listener", "log",
-        "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "output_moment", "poll", "program",
-        "query", "query_at", "reader", "record", "roles_folder", "says", "seqs", "session", "size", "stopping",
-        "sync_read", "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
+        "_accept_due", "_sources", "_sync_due", "_write_blocked", "applied", "blame", "channels", "controls", "done",
+        "ended", "epoch_ceiling", "exit", "folder", "hello_due", "input", "input_at", "leaves", "listener", "log",
+        "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "output_moment", "poll", "processes",
+        "program", "query", "query_at", "reader", "record", "roles_folder", "says", "seqs", "session", "size",
+        "stopping", "sync_read", "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
     )  # fmt: skip
 
     def __init__(self, folder: SessionFolder, manifest: Json, program: Program, listener: socket.socket) -> None:
@@ -73,12 +76,14 @@ class Keeper:
         self.reader = LogReader(folder.out)
         kept = (read_json(folder.controls) if os.access(folder.controls, os.F_OK) else None) or {}
         self.epoch_ceiling = int(kept.get("epoch", 0))
-        lease_s, grace_s = manifest.get("lease_s", limits.LEASE_S), manifest.get("grace_s", limits.GRACE_S)
-        self.controls = Controls(self.epoch_ceiling, float(lease_s), float(grace_s))
+        self.controls = Controls(self.epoch_ceiling, Times(
+            float(manifest.get("lease_s", limits.LEASE_S)), float(manifest.get("grace_s", limits.GRACE_S)),
+            float(manifest.get("takeover_max_s", limits.TAKEOVER_S)),
+        ))  # fmt: skip
         self.record = Record(folder.spool, int(manifest["generation"]), int(manifest.get("spooled", 0)))
         self.channels: dict[int, Channel] = {}
         self.input = InputQueue(program)
-        self.seqs: dict[str, int] = {}
+        self.applied, self.seqs = Applied(), dict[str, int]()
         self.size: tuple[int, int] = tuple(manifest["size"])
         self.exit: Json | None = None
         self.lost_holds: tuple[str, ...] = ()  # the newest commands that lost the controls
@@ -97,6 +102,7 @@ class Keeper:
         self.sync_read, self.sync_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.wake_read, self.wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.poll = select.epoll()
+        self.processes = Processes(self.poll)
         self._sources: dict[int, int] = {}
         if program.master >= 0:
             self._sources[program.master] = TERMINAL
@@ -154,6 +160,8 @@ class Keeper:
             os.read(fd, 512)
         elif fd == self.program.stdin:
             self.flush_input()
+        elif fd in self.processes.fds:
+            holding.process_gone(self, fd)
 
     def _timers(self) -> None:
         now = time.monotonic()
@@ -335,16 +343,7 @@ class Keeper:
         channel.sock.close()
         holding.gone(self, channel, why)
         if channel.attach:
-            self.tell_host({"event": "channels", "attached": self.attached()})
-
-    def attached(self) -> list[Json]:
-        return [
-            {
-                "operator": c.actor.operator, "name": c.actor.name, "via": c.via, "since": c.since,
-                "mode": "control" if c.key in self.controls.holds else "watch",
-            }
-            for c in self.channels.values() if c.attach and c.actor
-        ]  # fmt: skip
+            self.tell_host({"event": "channels", "attached": attached(self)})
 
     # -- input and size --------------------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ import signal
 import time
 
 from ..model import limits
-from ..model.controls import TAKEN, UNTIL_DROPPED, Actor, Refused, lasting
+from ..model.controls import Actor, Refused
+from ..model.holds import SENDING, WORK, Hold
 from ..wire import frames
 from . import acts, answers, asked, facts, holding
 from .channel import Channel
@@ -17,14 +18,18 @@ from .stopping import Stopping, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     Json = dict[str, Any]
 
     from .keeper import Keeper
 
+    Operation = Callable[[Keeper, Channel, Actor, Json], Json]
+
 _FOREGROUND_SIGNALS = {"SIGINT", "SIGQUIT", "SIGTSTP", "SIGWINCH"}  # what a terminal's keys send
 _TREE_SIGNALS = {"SIGKILL", "SIGTERM", "SIGSTOP", "SIGCONT"}  # leaving half a tree behind helps nobody
+_FOREVER_S = 1e12  # a moment further away than any
 _GRACE_S_MAX = 86400.0  # a day to end in: longer is a mistake
 _WHATS = ("send", "exec", "answer")
 
@@ -45,7 +50,7 @@ def act(keeper: Keeper, channel: Channel, request: Json) -> None:
             acts.require(channel, right)
         if barring and not request.get("epoch"):
             holding.heard(keeper, channel)
-        reply["ok"] = operation(keeper, channel, _actor(channel, request), request)
+        reply["ok"] = _once(keeper, channel, operation, request)
     except Refused as e:
         reply["error"] = acts.error(keeper, e)
     except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, AttributeError) as e:
@@ -56,10 +61,28 @@ def act(keeper: Keeper, channel: Channel, request: Json) -> None:
         keeper.send(channel, frames.message(frames.RESULT, reply))
 
 
+def _once(keeper: Keeper, channel: Channel, operation: Operation, request: Json) -> Json:
+    """Carry it out, unless this very request was (`repeated`), or whoever asked has stopped waiting for it."""
+    actor, name = _actor(channel, request), asked.word(request, "request")
+    if name and (before := keeper.applied.find(actor.operator, name)) is not None:
+        return {**before, "repeated": True}
+    if 0 < asked.seconds(request, "by", 0.0, _FOREVER_S) < time.monotonic():
+        raise Refused("timeout", "it came too late, and was not carried out", "try again")
+    done = operation(keeper, channel, actor, request)
+    if name:
+        keeper.applied.keep(actor.operator, name, done)
+    return done
+
+
 def _actor(channel: Channel, request: Json) -> Actor:
     """The host may speak for an operator that it identified; anyone else speaks for itself."""
     assert channel.actor is not None
     return asked.actor(request["as"]) if channel.host and request.get("as") is not None else channel.actor
+
+
+def _process(channel: Channel, request: Json) -> tuple[int, int] | None:
+    """Whose end ends what is held by this: the host says it of the operator that it speaks for."""
+    return asked.process(request["as"]) if channel.host and request.get("as") is not None else channel.process
 
 
 # -- looking ----------------------------------------------------------------------------------------------------
@@ -112,16 +135,27 @@ def _input(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Jso
     if hold and hold in keeper.lost_holds:
         raise Refused("conflict", f"{hold} lost the controls; {keeper.controls.who()}", "take them: hold take SESSION")
 
+    lasting = _lasting(keeper, channel, actor, hold, request) if hold else None
+
     def put() -> None:
         acts.put(keeper, actor, data, via, what, exec_id or hold, why)
-        if hold:  # an exec keeps the controls until its command ends
+        if lasting is not None:  # an exec keeps the controls until its command ends
             fresh = len(keeper.controls.holds) == 1
-            keeper.controls.join(hold, UNTIL_DROPPED, time.monotonic())
+            keeper.controls.join(hold, lasting, time.monotonic())
             if fresh:
                 holding.tell(keeper)
 
     holding.for_its_duration(keeper, actor, put, epoch)
     return {"epoch": keeper.controls.epoch, "end": keeper.log.end, "typed": keeper.typed}
+
+
+def _lasting(keeper: Keeper, channel: Channel, actor: Actor, name: str, request: Json) -> Hold | None:
+    """What an exec or a text in several pieces keeps the controls by; nothing where its process has ended."""
+    try:
+        process = holding.watched(keeper, actor, _process(channel, request))
+    except Refused:
+        return None
+    return Hold(SENDING if name.startswith("snd_") else WORK, channel.key, process)
 
 
 def _input_at_prompt(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
@@ -137,7 +171,7 @@ def _answer(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Js
     answers.check(keeper, request["expect"])
     holder, why = keeper.controls.holder, asked.text(request, "why")
     force = request.get("force") is True and holder is not None and holder.kind != "human"
-    holding.have(keeper, actor, answers.HOLD, UNTIL_DROPPED, force=force, why=why)
+    holding.have(keeper, actor, answers.HOLD, Hold(WORK), force=force, why=why)
     try:
         return _input(keeper, channel, actor, {**request, "hold": None, "what": "answer"})
     finally:
@@ -147,7 +181,9 @@ def _answer(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Js
 
 def _drop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     """The host ends a hold that it named."""
-    if keeper.controls.drop(asked.word(request, "hold")):
+    freed = keeper.controls.drop(asked.word(request, "hold"))
+    keeper.processes.only(keeper.controls.processes())
+    if freed:
         holding.tell(keeper)
     return {}
 
@@ -233,9 +269,15 @@ def _stop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json
 
 
 def _take(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
-    hold = channel.key if channel.attach else TAKEN
-    force, why = request.get("force") is True and acts.may(channel, "request_control"), asked.text(request, "why")
-    flushed = holding.have(keeper, actor, hold, lasting(actor), force=force, why=why)
+    """`force` takes them from an agent or a service, for a human; `insist` from another human as well."""
+    may, why = acts.may(channel, "request_control"), asked.text(request, "why")
+    force, insist = request.get("force") is True and may, request.get("insist") is True
+    process = holding.watched(keeper, actor, _process(channel, request))
+    if channel.host:
+        keeper.controls.times.takeover_s = asked.seconds(
+            request, "takeover_max_s", keeper.controls.times.takeover_s, _FOREVER_S
+        )
+    flushed = holding.take(keeper, channel, actor, process, why, force=force, insist=insist)
     channel.barred = 0  # it asks knowing how things stand
     if channel.size and channel.attach:
         try:
@@ -247,7 +289,7 @@ def _take(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json
 
 def _release(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
     if request.get("detach"):
-        holding.leave(keeper, channel)
+        holding.leave(keeper, channel, request.get("keep") is True)
     else:
         holding.release(keeper, actor, asked.text(request, "why"))
     return {"controls": keeper.controls.as_dict()}
@@ -286,6 +328,11 @@ def _revoke(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Js
     return holding.revoke(keeper, operator, grant)
 
 
+def _applied(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
+    """What was answered to a request that was carried out; null where it was not."""
+    return {"applied": keeper.applied.find(actor.operator, asked.word(request, "of"))}
+
+
 # -- the record -------------------------------------------------------------------------------------------------
 
 
@@ -319,6 +366,7 @@ _OPERATIONS = {
     "hand": (_hand, "type", True),
     "seen": (_seen, "", False),
     "revoke": (_revoke, "host", False),
+    "applied": (_applied, "host", False),
     "events": (_events, "host", False),
     "ack": (_ack, "host", False),
 }

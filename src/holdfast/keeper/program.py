@@ -31,7 +31,7 @@ _TOLD_BYTES = 64 << 10  # a pipe holds that much: the child never waits for its 
 _MESSAGE_MAX = 8 << 10  # characters about what failed: the longest path, and with every one escaped it still fits
 # What the keeper itself needs of a manifest; the rest, environment and command, is the child's alone.
 _KEEPERS_OWN = ("id", "token", "generation", "kind", "size", "offset", "retain_bytes", "cgroup", "lease_s",
-                "grace_s", "spooled")  # fmt: skip
+                "grace_s", "takeover_max_s", "spooled")  # fmt: skip
 _OVERDUE_MS = 500  # a start takes milliseconds; one that waits for a folder or a file which hangs has no end
 _PATH_BYTES = 8192  # longer than any path
 _DESCRIPTORS = 65536  # a spare's are a handful; this is past all of them

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model import limits
-from ..model.controls import Refused, lasting
+from ..model.controls import Refused
 from ..wire import frames
 from . import acts, holding, operations
 from .channel import Channel
@@ -63,7 +63,7 @@ def _input_frame(keeper: Keeper, channel: Channel, payload: bytes) -> None:
             holding.heard(keeper, channel)
         if len(data) > limits.INPUT_BYTES_MAX:
             raise Refused("invalid", f"an input of more than {limits.INPUT_BYTES_MAX} bytes", "send it in pieces")
-        holding.have(keeper, actor, channel.key, lasting(actor), epoch=epoch)
+        holding.have(keeper, actor, channel.key, holding.typing(keeper, channel), epoch=epoch)
         acts.put(keeper, actor, data, channel.via, "keys")
     except Refused as e:
         keeper.refuse(channel, frames.message(frames.RESULT, {"seq": seq, "error": acts.error(keeper, e)}))

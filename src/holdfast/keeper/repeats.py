@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-# What changes nothing for anybody else. A takeover from somebody, a hand-over, a stop are always told one by one.
+# What changes nothing for anybody else. A takeover that takes something from somebody (the controls, input that was not
+# read yet), a hand-over, a stop are always told one by one.
 _KINDS = ("take", "release", "resize", "signal", "attach", "detach", "end_input")
 
 
@@ -36,7 +37,7 @@ class Repeats:
 
     def counted(self, entry: Json, moment: float) -> bool:
         """Whether this entry need not be written now: it is part of one that will be."""
-        if entry["kind"] not in _KINDS or entry.get("from") or not entry["operator"]:
+        if entry["kind"] not in _KINDS or entry.get("from") or entry.get("flushed") or not entry["operator"]:
             return False
         # Which signal it was is what matters of one: each has a count of its own.
         window = self._past_burst(entry["kind"] + str(entry.get("signal") or ""), entry["operator"], moment)

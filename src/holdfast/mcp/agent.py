@@ -12,6 +12,7 @@ import asyncio
 from typing import Any
 
 from ..client.aio import AsyncHost
+from ..client.process import acts_for
 from ..model.errors import HoldfastError
 from ..model.limits import NAME_MAX
 
@@ -48,6 +49,7 @@ def _host(home: str | None, operator: str | None) -> AsyncHost:
     """With exactly this operator: the environment's choice is the caller's to pass on."""
     host = AsyncHost(home)
     host.operator = operator
+    host.ancestor = acts_for()  # what an agent holds is held for the client that started this server
     return host
 
 

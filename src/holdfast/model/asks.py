@@ -1,8 +1,8 @@
 """An inbox item: what waits for a person, and every way it can end. Everything that changes its state is here.
 
     open --answer--> answered        input, secret, question: a text was given
-    open --approve-> answered        approval, control_request: yes
-    open --deny----> denied          approval, control_request, question: no
+    open --approve-> answered        approval, control_request, held_controls: yes
+    open --deny----> denied          approval, control_request, held_controls, question: no
     open --expire--> expired         nobody said anything in time
     open --vanish--> gone            the prompt was left, the asker went away, the session ended, the run goes on
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-KINDS = ("input", "secret", "menu", "question", "approval", "control_request", "parked_run")
+KINDS = ("input", "secret", "menu", "question", "approval", "control_request", "held_controls", "parked_run")
 TYPED = ("input", "secret")  # answered into the live stdin of their session
 SEEN = (*TYPED, "menu")  # what a session is seen to wait for: nobody asked in words, and whoever may view it sees it
-YES_OR_NO = ("approval", "control_request")
+YES_OR_NO = ("approval", "control_request", "held_controls")
 ASKED = ("question", "approval")  # what one asks for in so many words; the rest comes about by itself
 
 # (event, kinds it may happen to) -> the state it leads to
@@ -49,6 +49,7 @@ _INSTEAD = {
     "question": "hold answer {id} TEXT, or --deny",
     "approval": "hold answer {id} --approve, or --deny",
     "control_request": "hold answer {id} --approve, or --deny",
+    "held_controls": "hold answer {id} --approve hands the controls back, --deny keeps them",
     "parked_run": "{hint}",  # nothing is answered: it ends when what it waits for is done
 }
 

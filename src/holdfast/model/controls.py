@@ -4,31 +4,28 @@
     free        anyone takes, types or acts               held, epoch + 1     the epoch on disk first
     held by A   A takes, types or acts                    held                one more hold; the lease runs anew
     held by A   B takes with force, not of lower rank     held by B, + 1      A's unread input discarded, A told
+                (a human from a human: B insists)
     held by A   A hands to B                              held by B, + 1      the same
     held by A   B does anything else                      held by A           B told who holds them, and since when
-    held by A   A releases; the last hold is dropped      free
-    held by A   A's last line is lost, A is a human       held for the grace  then it lapses
-    held by A   lease or grace is over                    free                an agent's unread input discarded
+    held by A   A releases; the last hold ends            free
+    held by A   A's client leaves, A took them from B     held by B, + 1      as when A hands them to B
+    held by A   A took over and is away                   held                A warned, once; it is recorded
 
-A hold is a reason to have the controls: an attached client's channel, an explicit take, an action under way. The last
-one gone, they are free. An agent's or a service's hold is a lease, counted from its last act: a process that hangs
-does not say so. A human may think for as long as it takes. Time is passed in and is monotonic; `since` is for people.
+A hold is a reason to have the controls: an attached client's channel, a takeover, an action under way. When each of
+them ends says `holds`. Time is passed in and is monotonic; `since` and `ends_at` are for people.
 """
 
 from __future__ import annotations
 
-from .limits import GRACE_S, HOLDS_MAX, LEASE_S
+from . import holds
+from .holds import Hold, Times
+from .limits import HOLDS_MAX
 
 KINDS = ("human", "agent", "service")
 _RANK = {"human": 2, "agent": 1, "service": 1}
 
-# How long a hold lasts, when that is not a moment.
-UNTIL_DROPPED = 0.0
-LEASE = -1.0
-
-TAKEN = "taken"  # the hold of an explicit take that no attached channel stands for
+TAKEN = "taken"  # the name of a takeover's hold
 ACTION = "action"  # the hold of an act that takes free controls for its duration
-VANISHED = "vanished"  # the hold of a human whose line was lost
 
 
 class Actor:
@@ -54,14 +51,16 @@ class Refused(Exception):
 class Controls:
     """The state and its transitions; the caller makes an epoch durable before it is granted."""
 
-    __slots__ = ("acted_at", "epoch", "grace_s", "holder", "holds", "lease_s", "since")
+    __slots__ = ("acted_at", "ends_at", "epoch", "holder", "holds", "origin", "origin_process", "since", "times")
 
-    def __init__(self, epoch: int, lease_s: float = LEASE_S, grace_s: float = GRACE_S) -> None:
-        self.epoch = epoch
-        self.lease_s, self.grace_s = lease_s, grace_s
+    def __init__(self, epoch: int, times: Times | None = None) -> None:
+        self.epoch, self.times = epoch, times or Times()
         self.holder: Actor | None = None
         self.since = self.acted_at = 0.0
-        self.holds: dict[str, float] = {}  # reason -> the moment it lapses, UNTIL_DROPPED or LEASE
+        self.holds: dict[str, Hold] = {}
+        self.origin: Actor | None = None  # whom the holder has them from, and gives them back to
+        self.origin_process = 0
+        self.ends_at = 0.0  # the time of day at which a takeover ends whose person is away; 0: they are not
 
     # -- questions
 
@@ -75,68 +74,138 @@ class Controls:
         if not self.held_by(actor):
             raise self.conflict()
 
-    def needs_grant(self, actor: Actor, force: bool = False) -> bool:
-        """Whether taking means a new epoch. Raises when it is not allowed at all."""
+    def needs_grant(self, actor: Actor, force: bool = False, insist: bool = False) -> bool:
+        """Whether taking means a new epoch. Raises when it is not allowed at all. A human is asked by a human first:
+        only who insists takes from them."""
         if self.holder is None:
             return True
         if self.holder.operator == actor.operator:
             return False
         if not force or _RANK.get(actor.kind, 0) < _RANK.get(self.holder.kind, 2):
             raise self.conflict()
+        if self.holder.kind == "human" and not insist:
+            raise Refused("conflict", self.who(), "ask for them: hold take SESSION; --force takes them unasked")
         return True
 
-    def due(self) -> float:
-        """When the next hold lapses by itself; 0 when none does."""
-        if self.holder is None or not any(self.holds.values()):
+    @property
+    def there(self) -> bool:
+        """Whether a client of the holder is connected that holds them."""
+        return any(hold.there for hold in self.holds.values())
+
+    @property
+    def _human(self) -> bool:
+        return self.holder is not None and self.holder.kind == "human"
+
+    def _end(self, hold: Hold) -> float:
+        return holds.end(self._human, hold, self.acted_at, self.there, self.times)
+
+    def _away_due(self) -> float:
+        """When to warn that a takeover's person is away; 0 when they are not, or were warned."""
+        if not self._human or TAKEN not in self.holds or self.ends_at or self.there:
             return 0.0
-        moments = [self.acted_at + self.lease_s if d < 0 else d for d in self.holds.values() if d]
-        return min(moments)
+        return self.acted_at + min(self.times.grace_s, self.times.takeover_s / 2)
+
+    def due(self) -> float:
+        """When something is to be done by itself; 0 when there is nothing."""
+        if self.holder is None:  # asked in every turn of a keeper's loop
+            return 0.0
+        if self._human and len(self.holds) == 1 and self.there:  # and while somebody types
+            return 0.0
+        return min(filter(None, (*map(self._end, self.holds.values()), self._away_due())), default=0.0)
 
     # -- transitions
 
-    def grant(self, actor: Actor, hold: str, lasts: float, now: float, since: float) -> None:
+    def grant(self, actor: Actor, name: str, hold: Hold, now: float, since: float) -> None:
         """Give the controls to `actor`; the new epoch has been made durable by the caller."""
         self.epoch += 1
         self.holder, self.since, self.acted_at = actor, since, now
-        self.holds = {hold: lasts}
+        self.holds = {name: hold}
+        self.origin, self.origin_process, self.ends_at = None, 0, 0.0
 
-    def join(self, hold: str, lasts: float, now: float) -> None:
-        """The holder acts again: one more reason, and its lease runs anew."""
+    def owe(self, origin: Actor | None, process: int) -> None:
+        """Whom the controls that were granted just now go back to."""
+        self.origin, self.origin_process = origin, process
+
+    def join(self, name: str, hold: Hold, now: float) -> None:
+        """The holder acts again: one more reason, and its time runs anew."""
         self.acted_at = now
-        if hold not in self.holds and len(self.holds) >= HOLDS_MAX:
+        if name not in self.holds and len(self.holds) >= HOLDS_MAX:
             raise Refused("busy", f"the controls are held for {HOLDS_MAX} reasons already", "end some commands first")
-        self.holds[hold] = lasts
-        if hold != ACTION:
-            self.holds.pop(VANISHED, None)  # the human is back
+        if hold.kind in (holds.TYPED, holds.TAKEN):  # the human is back
+            self.holds = {n: h for n, h in self.holds.items() if not h.lost_at}
+            self.ends_at = 0.0
+        self.holds[name] = hold
+        taken = self.holds.get(TAKEN)
+        if hold.kind == holds.TYPED and taken is not None and taken.client:
+            taken.client = hold.client  # another client of the same person: it moves
 
-    def drop(self, hold: str) -> bool:
+    def drop(self, name: str) -> bool:
         """Remove one reason; true when the controls became free."""
-        if self.holds.pop(hold, None) is None or self.holds:
+        if self.holds.pop(name, None) is None or self.holds:
             return False
-        self.holder = None
+        self.free()
         return True
 
-    def vanish(self, hold: str, now: float) -> bool:
-        """A line was lost without a word. A human may come back within the grace time; true when they became free."""
-        last = len(self.holds) == 1 and hold in self.holds
-        if last and self.holder is not None and self.holder.kind == "human":
-            self.holds = {VANISHED: now + self.grace_s}
+    def leave(self, name: str, client: str, now: float, *, keep: bool = False) -> str:
+        """A client says that it leaves. ENDS where the controls are free now, BACK where they go to `origin`."""
+        human = self._human
+        if self.holds.pop(name, None) is not None:
+            self.acted_at = now
+        taken = self.holds.get(TAKEN)
+        if taken is not None and taken.client == client and client:
+            other = next((hold.client for hold in self.holds.values() if hold.there), "")
+            if keep or other:
+                taken.client = other
+            else:
+                del self.holds[TAKEN]
+                if holds.outcome(human, taken, holds.LEAVES) == holds.BACK and self.origin and not self.holds:
+                    return holds.BACK
+        if self.holder is None or self.holds:
+            return holds.STAYS
+        self.free()
+        return holds.ENDS
+
+    def lost(self, name: str, now: float) -> bool:
+        """A line was lost without a word; true when the controls became free."""
+        hold = self.holds.get(name)
+        if hold is None:
             return False
-        return self.drop(hold)
+        does = holds.outcome(self._human, hold, holds.LOST)
+        if does == holds.GRACE and len(self.holds) == 1:
+            hold.lost_at = now
+        elif does != holds.STAYS:  # something else keeps the controls: a takeover, a window, a command
+            self.acted_at = max(self.acted_at, now if TAKEN in self.holds else 0.0)
+            return self.drop(name)
+        return False
+
+    def gone(self, process: int) -> bool:
+        """A process ended that was watched; true when the controls became free. It gets nothing back, either."""
+        if self.origin_process == process:
+            self.origin, self.origin_process = None, 0
+        ended = [name for name, hold in self.holds.items() if hold.process == process
+                 and holds.outcome(self._human, hold, holds.GONE) == holds.ENDS]  # fmt: skip
+        return any(self.drop(name) for name in ended)
 
     def lapse(self, now: float) -> bool:
         """Remove the holds whose time is over; true when the controls became free."""
-        lease_over = now >= self.acted_at + self.lease_s
-        for hold, lasts in list(self.holds.items()):
-            if lease_over if lasts < 0 else 0 < lasts <= now:
-                del self.holds[hold]
-        if self.holder is None or self.holds:
+        over = [name for name, hold in self.holds.items() if 0 < self._end(hold) <= now]
+        return any(self.drop(name) for name in over)
+
+    def away(self, now: float, clock: float) -> bool:
+        """Whether the person who took over is to be warned now; `clock` is the time of day."""
+        due = self._away_due()
+        if not 0 < due <= now:
             return False
-        self.holder = None
+        self.ends_at = clock + self._end(self.holds[TAKEN]) - now
         return True
 
     def free(self) -> None:
-        self.holder, self.holds = None, {}
+        self.holder, self.holds, self.ends_at = None, {}, 0.0
+        self.origin, self.origin_process = None, 0
+
+    def processes(self) -> set[int]:
+        """Those that are to be watched."""
+        return {hold.process for hold in self.holds.values()} | {self.origin_process}
 
     # -- words
 
@@ -162,12 +231,9 @@ class Controls:
             "name": h.name if h else None,
             "epoch": self.epoch,
             "since": self.since if h else None,
+            "from": self.origin.as_dict() if self.origin else None,
+            "ends_at": self.ends_at or None,
         }
-
-
-def lasting(actor: Actor) -> float:
-    """How long a hold of this operator lasts that is not tied to one action."""
-    return UNTIL_DROPPED if actor.kind == "human" else LEASE
 
 
 def _clock(seconds: float) -> str:

@@ -6,7 +6,9 @@ import hashlib
 import json
 
 from . import approvals, asks
+from .durations import duration_s
 from .errors import HoldfastError, invalid
+from .limits import TAKEOVER_S, TAKEOVER_S_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,10 +39,11 @@ class Settings:
     """What the file says. `broken` is the mistake in it: then what needs a rule to allow it is refused. `digest` stands
     for what it says of approval and notification: it tells two files apart, and gives neither away."""
 
-    __slots__ = ("broken", "digest", "notify", "rules")
+    __slots__ = ("broken", "digest", "notify", "rules", "takeover_s")
 
     def __init__(self) -> None:
-        self.digest = _digest([], {})
+        self.digest = _digest([], {}, None)
+        self.takeover_s = TAKEOVER_S
         self.notify = Notify()
         self.rules: list[approvals.Rule] = []
         self.broken: HoldfastError | None = None
@@ -56,7 +59,8 @@ def parse(text: str, compile_pattern: Callable[[str], Any]) -> Settings:
         table = tomllib.loads(text)
         settings.rules = approvals.parse(table.get("approve", []), compile_pattern)
         settings.notify = _notify(table.get("notify", {}))
-        settings.digest = _digest(table.get("approve", []), table.get("notify", {}))
+        settings.takeover_s = _takeover(table.get("takeover_max"))
+        settings.digest = _digest(table.get("approve", []), table.get("notify", {}), table.get("takeover_max"))
     except tomllib.TOMLDecodeError as e:
         settings.broken = invalid(f"{FILE} is not TOML: {e}", "mend it")
     except HoldfastError as e:
@@ -64,8 +68,18 @@ def parse(text: str, compile_pattern: Callable[[str], Any]) -> Settings:
     return settings
 
 
-def _digest(approve: object, notify: object) -> str:
-    told = json.dumps({"approve": approve, "notify": notify}, sort_keys=True, default=str)
+def _takeover(value: object) -> float:
+    """`takeover_max`: how long a person who took over and is away keeps the controls."""
+    if value is None:
+        return TAKEOVER_S
+    if not isinstance(value, str) or not 0 < duration_s(value) <= TAKEOVER_S_MAX:
+        raise invalid(f"takeover_max is a time of at most {TAKEOVER_S_MAX / 86400:g} days", 'takeover_max = "12h"')
+    return duration_s(value)
+
+
+def _digest(approve: object, notify: object, takeover: object) -> str:
+    said = {"approve": approve, "notify": notify} | ({} if takeover is None else {"takeover_max": takeover})
+    told = json.dumps(said, sort_keys=True, default=str)
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -84,7 +84,12 @@ def _signal(e: Json) -> str:
 def _take(e: Json) -> str:
     before = f" from {_actor(e['from'])}" if e.get("from") else ""
     flushed = f", {e['flushed']} unread bytes dropped" if e.get("flushed") else ""
-    return f"took the controls{before} (epoch {e.get('epoch')}{flushed})"
+    forced = " by force" if e.get("forced") else ""
+    return f"took the controls{before}{forced} (epoch {e.get('epoch')}{flushed})"
+
+
+def _away(e: Json) -> str:
+    return f"is away and still holds the controls (epoch {e.get('epoch')})"
 
 
 def _hand(e: Json) -> str:
@@ -157,7 +162,8 @@ _SENTENCES: dict[str, Callable[[Json], str]] = {
     "input": lambda e: "typed", "exec": lambda e: f"ran {_quoted(e.get('text') or '')}", "resize": _size,
     "signal": _signal, "end_input": lambda e: "ended its input", "attach": _attach, "detach": lambda e: "detached",
     "take": _take, "preempt": _take, "release": lambda e: f"released the controls (epoch {e.get('epoch')} is over)",
-    "hand": _hand, "expire": lambda e: f"lost the controls, their time was over (epoch {e.get('epoch')})",
+    "away": _away, "hand": _hand,
+    "expire": lambda e: f"lost the controls, their time was over (epoch {e.get('epoch')})",
     "ask": lambda e: f"asked {_quoted(e.get('text') or '')}", "answer": lambda e: "answered",
     "approve": lambda e: f"approved {e.get('ask') or 'it'}", "deny": lambda e: f"denied {e.get('ask') or 'it'}",
     "enrol": lambda e: f"enrolled {_actor(e.get('whom'))}", "grant": _grant, "revoke": _revoke, "refuse": _refuse,

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.limits import CHANNELS_FOR_PEOPLE, CHANNELS_MAX
+from holdfast.model.limits import CHANNELS_FOR_PEOPLE, CHANNELS_MAX, RECORD_BURST
+from holdfast.system.tree import read_stat
 from holdfast.wire import frames
 from tests.support import home
 from tests.support.keeperline import KeeperLine
@@ -100,7 +105,7 @@ def test_only_the_holder_sizes_the_terminal_and_an_old_size_does_not_come_later(
     with OwnKeeper(tmp_path, "cat") as cat, cat.line(OTHER, attach=True) as bob, cat.line(attach=True) as ada:
         bob.type(b"a\r")
         old = controls(bob)["epoch"]
-        ada.act("take", force=True)
+        ada.act("take", force=True, insist=True)
         assert bob.act("resize", size=[90, 20])["error"]["code"] == "conflict"
         assert bob.act("resize", size=[90, 20], epoch=old)["error"]["code"] == "stale_epoch"
         ada.act("release")
@@ -120,6 +125,44 @@ def test_what_was_queued_and_unread_at_a_takeover_is_discarded_and_counted(sleep
         go(sleeper)
         until(lambda: output(sleeper) == b"mine\n")
     assert [e["flushed"] for e in sleeper.entries() if e["kind"] == "preempt"] == [200_000]
+
+
+@pytest.mark.parametrize("pipes", [True, False], ids=["pipes", "terminal"])
+def test_a_takeover_of_free_controls_takes_back_what_an_older_epoch_typed(tmp_path: Path, pipes: bool) -> None:
+    """A send holds free controls only while it types; its text is not to be read after somebody took over."""
+    read = f"while ! [ -e {tmp_path / 'go'} ]; do sleep 0.05; done; exec cat"
+    with OwnKeeper(tmp_path, "sh", "-c", read, pipes=pipes) as busy, busy.line(attach=True) as ada:
+        assert "ok" in send(busy, b"deploy --prod\n", AGENT)
+        assert controls(ada)["holder"] is None
+        taken = ada.act("take", force=True)["ok"]
+        assert taken["flushed"] == len(b"deploy --prod\n")
+        assert ada.type(b"mine\n") == {}
+        go(busy)
+        until(lambda: output(busy).endswith(b"mine\n" if pipes else b"mine\r\nmine\r\n"))  # echoed, then printed
+        if pipes:
+            assert output(busy) == b"mine\n"
+        else:
+            assert output(busy).count(b"deploy") == 1  # the echo of the typing
+        (entry,) = [e for e in busy.entries() if e["kind"] == "take"]
+        assert (entry["from"], entry["flushed"]) == (None, taken["flushed"])
+
+
+def test_sends_that_share_free_controls_take_nothing_back_from_each_other(sleeper: OwnKeeper) -> None:
+    assert "ok" in send(sleeper, b"one\n", AGENT)
+    assert "ok" in send(sleeper, b"two\n", HUMAN)
+    with sleeper.line(OTHER, attach=True) as bob:
+        assert bob.type(b"three\n") == {}
+        go(sleeper)
+        until(lambda: output(sleeper) == b"one\ntwo\nthree\n")
+
+
+def test_takeovers_that_took_something_back_are_told_one_by_one(sleeper: OwnKeeper) -> None:
+    for _ in range(RECORD_BURST + 3):
+        send(sleeper, b"x" * 10, AGENT)
+        assert sleeper.host.act("take", **{"as": HUMAN})["ok"]["flushed"] == 10
+        sleeper.host.act("release", **{"as": HUMAN})
+    told = [e["flushed"] for e in sleeper.entries() if e["kind"] == "take"]
+    assert told == [10] * (RECORD_BURST + 3)
 
 
 def test_a_pending_end_of_input_does_not_outlive_its_epoch(sleeper: OwnKeeper) -> None:
@@ -148,7 +191,7 @@ def test_a_line_that_lost_the_controls_is_refused_until_it_says_that_it_knows(ca
     with cat.line(OTHER, attach=True) as bob, cat.line(attach=True) as ada:
         bob.type(b"a\n")
         until(lambda: output(cat) == b"a\n")
-        epoch = ada.act("take", force=True)["ok"]["controls"]["epoch"]
+        epoch = ada.act("take", force=True, insist=True)["ok"]["controls"]["epoch"]
         ada.act("release")
         assert controls(ada)["holder"] is None
         assert bob.type(b"stale\n")["code"] == "conflict"
@@ -158,7 +201,7 @@ def test_a_line_that_lost_the_controls_is_refused_until_it_says_that_it_knows(ca
         assert bob.type(b"b\n") == {}
         assert controls(ada)["holder"] == OTHER["operator"]
         until(lambda: output(cat) == b"a\nb\n")
-        ada.act("take", force=True)
+        ada.act("take", force=True, insist=True)
         ada.act("release")
         assert bob.type(b"stale\n")["code"] == "conflict"
         assert "ok" in bob.act("take")
@@ -230,6 +273,182 @@ def test_a_humans_take_lasts_until_released(tmp_path: Path) -> None:
             cat.host.act("release", **{"as": HUMAN})
             bot.event(changed(None))
             assert bot.type(b"x") == {}
+
+
+def test_a_takeover_outlives_its_line_and_comes_with_the_client_that_returns(tmp_path: Path) -> None:
+    """A phone that sleeps: the agent does not get the controls, and the person is warned once."""
+    with OwnKeeper(tmp_path, "cat", pipes=True, grace_s=0.3) as cat, cat.line(AGENT) as bot:
+        bot.type(b"a\n")
+        with cat.line(attach=True, client="phone") as ada:
+            taken = ada.act("take", force=True)["ok"]["controls"]
+            assert taken["from"] == AGENT
+        warned = cat.host.event(lambda e: e["event"] == "controls" and e["controls"]["ends_at"])["controls"]
+        assert warned["holder"] == HUMAN["operator"]
+        assert warned["ends_at"] > time.time() + 11 * 3600
+        refused = bot.type(b"b\n")
+        assert refused["code"] == "conflict"
+        assert "ada (human) holds the controls since" in refused["message"]
+        with cat.line(attach=True, client="phone") as again:
+            back = again.event(changed(HUMAN))["controls"]
+            assert (back["ends_at"], back["epoch"]) == (None, taken["epoch"])
+            assert again.type(b"c\n") == {}
+            (away,) = [e for e in cat.entries() if e["kind"] == "away"]
+            assert (away["operator"], away["ends_at"]) == (HUMAN["operator"], warned["ends_at"])
+
+
+def test_a_takeover_ends_after_its_longest_time_away(tmp_path: Path) -> None:
+    with OwnKeeper(tmp_path, "cat", pipes=True, grace_s=0.1, takeover_max_s=0.6) as cat, cat.line(AGENT) as bot:
+        bot.type(b"a\n")
+        with cat.line(attach=True) as ada:
+            ada.act("take", force=True)
+            ada.type(b"b\n")
+        cat.host.event(changed(None))
+        assert bot.act("take")["ok"]["controls"]["holder"] == AGENT["operator"]
+        assert [e["kind"] for e in cat.entries() if e["kind"] in ("away", "expire")] == ["away", "expire"]
+
+
+def test_a_setting_that_comes_with_a_line_counts_from_then_on(tmp_path: Path) -> None:
+    with OwnKeeper(tmp_path, "cat", pipes=True, grace_s=0.1) as cat:
+        cat.host.act("take", **{"as": HUMAN})
+        with cat.line(OTHER, takeover_max_s=0.3):
+            cat.host.event(changed(None))
+
+
+def test_a_clean_detach_hands_a_takeover_back_to_whom_it_was_taken_from(cat: OwnKeeper) -> None:
+    with cat.line(AGENT) as bot:
+        bot.type(b"a\n")
+        with cat.line(attach=True) as ada:
+            ada.act("take", force=True)
+            ada.type(b"b\n")
+            ada.act("release", detach=True)
+        told = bot.event(lambda e: e["event"] == "controls" and e.get("from"))
+        assert (told["from"], told["controls"]["holder"]) == (HUMAN, AGENT["operator"])
+        assert told["controls"]["from"] is None  # given back: owed to nobody
+        assert bot.act("seen", epoch=told["controls"]["epoch"])["ok"] == {"barred": False}
+        assert bot.type(b"c\n") == {}
+        with cat.line(attach=True) as ada:
+            ada.act("take", force=True)
+            ada.act("release", detach=True, keep=True)
+        with cat.line(attach=True) as ada:  # another client: it did not take them, and leaves them where they are
+            ada.type(b"d\n")
+            ada.act("release", detach=True)
+        assert controls(cat.host)["holder"] == HUMAN["operator"]
+        (hand,) = [e for e in cat.entries() if e["kind"] == "hand"]
+        assert (hand["operator"], hand["to"], hand["why"]) == (HUMAN["operator"], AGENT, "detached")
+
+
+def test_a_takeover_of_free_controls_is_free_again_after_a_clean_detach(cat: OwnKeeper) -> None:
+    with cat.line(attach=True) as ada:
+        ada.act("take", force=True)
+        ada.act("release", detach=True)
+        assert controls(ada)["holder"] is None
+
+
+def test_a_takeover_moves_to_the_window_that_the_person_types_in(cat: OwnKeeper) -> None:
+    with cat.line(AGENT) as bot, cat.line(attach=True) as one, cat.line(attach=True) as two:
+        bot.type(b"a\n")
+        one.act("take", force=True)
+        two.type(b"b\n")
+        one.act("release", detach=True)
+        assert controls(two)["holder"] == HUMAN["operator"]
+        two.act("release", detach=True)
+        assert controls(bot)["holder"] == AGENT["operator"]
+
+
+def test_a_human_takes_from_a_human_only_by_insisting_and_that_is_recorded(cat: OwnKeeper) -> None:
+    with cat.line(OTHER, attach=True) as bob, cat.line(attach=True) as ada:
+        bob.type(b"a\n")
+        refused = ada.act("take", force=True)["error"]
+        assert (refused["code"], "--force" in refused["hint"]) == ("conflict", True)
+        assert ada.act("take", force=True, insist=True)["ok"]["controls"]["from"] == OTHER
+        bob.event(changed(HUMAN))
+        (entry,) = [e for e in cat.entries() if e["kind"] == "preempt"]
+        assert (entry["from"], entry["forced"]) == (OTHER, True)
+        with cat.line(AGENT) as bot:
+            assert bot.act("take", force=True, insist=True)["error"]["code"] == "conflict"
+
+
+@contextlib.contextmanager
+def agents_process() -> Iterator[tuple[subprocess.Popen[bytes], dict[str, int]]]:
+    """A process that an agent's hold is for, and how the host names it."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        seen = read_stat(process.pid)
+        assert seen is not None
+        try:
+            yield process, {"pid": process.pid, "started": seen.started}
+        finally:
+            process.kill()
+
+
+def test_a_dead_agent_holds_nothing_and_none_of_its_input_lands(sleeper: OwnKeeper) -> None:
+    with agents_process() as (process, named), sleeper.line(AGENT, process=named) as bot:
+        bot.type(b"x" * 500)
+        process.kill()
+        told = sleeper.host.event(changed(None))
+        assert told["flushed"] == 500
+        (entry,) = [e for e in sleeper.entries() if e["kind"] == "expire"]
+        assert (entry["operator"], entry["why"]) == (AGENT["operator"], "its process has ended")
+
+
+def test_an_agent_that_lives_keeps_the_controls_past_its_lease_stopped_or_without_its_line(tmp_path: Path) -> None:
+    with OwnKeeper(tmp_path, "cat", pipes=True, lease_s=0.2) as cat, agents_process() as (process, named):
+        with cat.line(AGENT, process=named) as bot:
+            bot.type(b"a\n")
+        process.send_signal(signal.SIGSTOP)
+        with cat.line({**AGENT, "operator": "op_timed"}, attach=True) as clock:  # what has no process lapses meanwhile
+            assert "ok" in cat.host.act("take", force=True, **{"as": {**AGENT, "process": named}})
+            assert clock.type(b"b\n")["code"] == "conflict"
+            cat.host.act("release", **{"as": AGENT})
+            assert clock.act("take")["ok"]
+            clock.event(changed(None))
+            assert "ok" in cat.host.act("take", force=True, **{"as": {**AGENT, "process": named}})
+            deadline = time.monotonic() + 0.5  # twice and a half its lease
+            while time.monotonic() < deadline:
+                assert controls(clock)["holder"] == AGENT["operator"]
+            process.kill()
+            clock.event(changed(None))
+
+
+def test_controls_do_not_go_back_to_an_agent_that_died_meanwhile(cat: OwnKeeper) -> None:
+    with agents_process() as (process, named), cat.line(attach=True) as ada:
+        cat.host.act("take", **{"as": {**AGENT, "process": named}})
+        assert ada.act("take", force=True)["ok"]["controls"]["from"] == AGENT
+        process.kill()
+        process.wait()
+        until(lambda: controls(ada)["from"] is None)
+        ada.act("release", detach=True)
+        assert controls(ada)["holder"] is None
+        refused = cat.host.act("take", **{"as": {**AGENT, "process": named}})["error"]
+        assert refused["code"] == "conflict"
+
+
+def watched(keeper: OwnKeeper) -> int:
+    links = [os.readlink(f"/proc/{keeper.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{keeper.pid}/fd")]
+    return sum("pidfd" in link for link in links)
+
+
+def test_processes_are_watched_only_while_they_hold_something(cat: OwnKeeper) -> None:
+    with agents_process() as (_, named), cat.line() as ada, cat.line(AGENT, process=named) as bot:
+        ada.act("take")
+        assert bot.type(b"x")["code"] == "conflict"
+        assert "error" in cat.host.act("take", **{"as": {**AGENT, "process": named}})
+        assert watched(cat) == 0
+        ada.act("release")
+        assert bot.type(b"x") == {}
+        assert watched(cat) == 1
+        bot.act("release")
+        assert watched(cat) == 0
+
+
+def test_a_text_in_pieces_waits_a_while_for_the_next_host(tmp_path: Path) -> None:
+    """The host died between two pieces: the rest may come through the next one, and the hold does not stay for ever."""
+    with OwnKeeper(tmp_path, "cat", pipes=True, grace_s=0.5) as cat, cat.line(OTHER) as bob:
+        with KeeperLine(cat.home, cat.id, role="host", **HUMAN) as host:
+            assert "ok" in host.act("input", data="YQ==", hold="snd_1", what="send", **{"as": AGENT})
+            bob.event(changed(AGENT))
+        assert bob.type(b"b")["code"] == "conflict"
+        bob.event(changed(None))
+        assert bob.type(b"b") == {}
 
 
 def test_hand_gives_the_controls_with_a_note_under_a_new_epoch(sleeper: OwnKeeper) -> None:

@@ -859,8 +859,8 @@ export interface components {
         };
         /**
          * Ask
-         * @description An inbox item. `kind` is input, secret, menu, question, approval, control_request or parked_run; `state` begins
-         *         as open.
+         * @description An inbox item. `kind` is input, secret, menu, question, approval, control_request, held_controls or parked_run; `state`
+         *         begins as open.
          */
         Ask: {
             id: string;
@@ -1052,7 +1052,10 @@ export interface components {
             by: string | null;
             why: string | null;
         };
-        /** Controls */
+        /**
+         * Controls
+         * @description `taken_from` gets them when they are handed back; `ends_at` is when a takeover ends whose person is away.
+         */
         Controls: {
             holder: string | null;
             kind: string | null;
@@ -1061,6 +1064,12 @@ export interface components {
             since: string | null;
             /** @default null */
             name: string | null;
+            /** @default null */
+            from: {
+                [key: string]: string;
+            } | null;
+            /** @default null */
+            ends_at: string | null;
         };
         /** Difference */
         Difference: {
@@ -1185,10 +1194,11 @@ export interface components {
         };
         /**
          * Hand
-         * @description To whom (a name or an id), and what to say to them.
+         * @description To whom (a name or an id; without one, back to whom they were taken from), and what to say to them.
          */
         Hand: {
-            to: string;
+            /** @default null */
+            to: string | null;
             /** @default null */
             note: string | null;
             /** @default null */
@@ -1636,7 +1646,7 @@ export interface components {
         };
         /**
          * SaysControls
-         * @description Who holds the controls now; to be answered with `seen`.
+         * @description Who holds the controls now; to be answered with `seen`. `from` is whom they were taken from.
          */
         SaysControls: {
             /** @enum {unknown} */
@@ -1647,6 +1657,7 @@ export interface components {
             epoch: number;
             since: string | null;
             mine: boolean;
+            from: components["schemas"]["Actor"] | null;
         };
         /** SaysExit */
         SaysExit: {
@@ -1909,10 +1920,25 @@ export interface components {
             /** @default null */
             why: string | null;
         };
-        /** Take */
+        /**
+         * Take
+         * @description Take over. A person who holds the controls is asked first, unless it is by force, which is recorded.
+         */
         Take: {
             /** @enum {unknown} */
             kind: "take";
+            /** @default false */
+            force: boolean;
+            /** @default null */
+            why: string | null;
+        };
+        /**
+         * TakeOver
+         * @description A person who holds the controls is asked first, for half a minute; `force` takes them unasked.
+         */
+        TakeOver: {
+            /** @default false */
+            force: boolean;
             /** @default null */
             why: string | null;
         };
@@ -2368,7 +2394,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["Because"];
+                "application/json": components["schemas"]["TakeOver"];
             };
         };
         responses: {

@@ -70,8 +70,8 @@ export class Attachment {
     this.line.send({ kind: "resize", cols, rows });
   }
 
-  take(): boolean {
-    return this.line.send({ kind: "take" });
+  take(force: boolean): boolean {
+    return this.line.send({ kind: "take", force });
   }
 
   release(): boolean {

@@ -17,6 +17,8 @@ export class Viewer {
   exit = $state.raw<Session["exit"] | undefined>(undefined);
   /** What happened to the controls or the output, for people. */
   notice = $state("");
+  /** A person holds the controls and was asked for them: refused, or no answer in time. */
+  refused = $state(false);
   link = $state.raw<URL | null>(null);
   over = $state(0);
   /** Output is put into the page for screen readers. A choice, because it hinders input methods. */
@@ -73,9 +75,12 @@ export class Viewer {
     return this.attachment.type(text) || this.unsent();
   }
 
-  take(): void {
+  /** Controls that a person holds are asked for first; `force` takes them unasked, which is recorded. */
+  take(force = false): void {
     this.acted = true;
-    if (!this.attachment.take()) this.unsent();
+    this.refused = false;
+    if (!this.attachment.take(force)) this.unsent();
+    else if (this.watching && this.controls?.holder_kind === "human" && !force) this.notice = `${plain(this.controls.name ?? "somebody", 80)} is asked for the controls…`;
   }
 
   release(): void {
@@ -152,11 +157,15 @@ export class Viewer {
       this.controls = message;
       if (!message.mine) this.acted = false;
       if (message.mine || !message.holder) this.notice = "";
+      if (message.mine || message.holder_kind !== "human") this.refused = false;
       this.fit();
     } else if (message.kind === "taken") this.notice = `${plain(message.by.name, 80)} took the controls.${noted(message.note)}`;
     else if (message.kind === "handed") this.notice = `${plain(message.by.name, 80)} handed you the controls.${noted(message.note)}`;
     else if (message.kind === "gap") this.notice = `Output from byte ${message.from} to ${message.to} is no longer kept.`;
-    else if (message.kind === "refused") this.notice = [message.error.message, message.error.hint].filter(Boolean).join(": ");
+    else if (message.kind === "refused") {
+      this.notice = [message.error.message, message.error.hint].filter(Boolean).join(": ");
+      this.refused = message.seq == null && this.watching && this.controls?.holder_kind === "human";
+    }
     else if (message.kind === "exit") this.exit = message.exit;
   }
 

@@ -10,15 +10,16 @@ from typing import Any
 from ...model import ids, limits
 from ...model.errors import HoldfastError, invalid
 from ...model.names import refused
-from .. import views
+from .. import once, views
 from ..identity import scope_of
 from ..session import Session
 from .approving import Approving
-from .base import decoded, why_of
+from .base import decoded, number, why_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..identity import Caller
+    from ..link import KeeperLink
 
 Json = dict[str, Any]
 
@@ -27,22 +28,43 @@ class Acting(Approving):
     """send, resize, kill, take and release."""
 
     async def op_send(self, request: Json, caller: Caller) -> Json:
+        data = decoded(request.get("data")) or b""
+        session = await self._find(request, caller)
+        pieces = range(0, len(data), limits.INPUT_BYTES_MAX)
+        last = "eof" if request.get("eof") else pieces[-1] if pieces else ""
+        if session.link is None and await once.carried_out(session, caller, request, last):
+            return _sent(session, len(data), session.reader.bounds()[1], repeated=True)  # and it ended then
         session = await self._live(request, caller)
         link = session.link  # it may end by what is typed: then the line is gone, and this answer is still owed
         assert link is not None
-        data = decoded(request.get("data")) or b""
-        await self._approve_send(session, data, request, caller)
+        if not await once.carried_out(session, caller, request, "" if pieces else last):
+            await self._approve_send(session, data, request, caller)
+        done = await self._type_all(session, link, data, pieces, request, caller) if pieces else {}
+        repeated = bool(done.get("repeated"))
+        if request.get("eof"):
+            done |= await link.act("end_input", why=why_of(request), **_named(request, caller, "eof"))
+            self._note_unless_kept("end_input", session, caller, request)
+            repeated = repeated or bool(done.get("repeated"))
+        await self.journal.written()
+        return _sent(session, len(data), done.get("end", link.end), repeated=repeated)
+
+    async def _type_all(
+        self, session: Session, link: KeeperLink, data: bytes, pieces: range, request: Json, caller: Caller
+    ) -> Json:
+        """All of it, in order; what the keeper has had already it does not type again."""
         hidden = bool(request.get("secret")) or await self._silent(session)
         done: Json = {}
         text: str | None = None
         at = 0
         # A text in several pieces is one act: who loses the controls between two of them types no more.
-        hold = ids.new("snd_") if len(data) > limits.INPUT_BYTES_MAX else None
+        hold = f"snd_{once.name_of(request) or ids.new('')}" if len(pieces) > 1 else None
         try:
-            for at in range(0, len(data), limits.INPUT_BYTES_MAX):
+            for at in pieces:
                 with session.touching(*caller.everyone):
                     piece = data[at : at + limits.INPUT_BYTES_MAX]
-                    done = await link.input(piece, caller.actor, hold, what="send", why=why_of(request))
+                    name = once.name_of(request, at)
+                    who = caller.holding(request)
+                    done = await link.input(piece, who, hold, what="send", why=why_of(request), request=name)
             try:
                 hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
             except HoldfastError:
@@ -58,14 +80,17 @@ class Acting(Approving):
         finally:
             if hold is not None and not link.lost:
                 link.tell("drop", hold=hold)
-            if data and done:
+            if done and not (done.get("repeated") and await self._sent_before(session, request)):
                 self._note("send", session, caller, request, epoch=done.get("epoch"), offset=done.get("end"), text=text,
-                           secret=hidden or None)  # fmt: skip
-        if request.get("eof"):
-            await link.act("end_input", why=why_of(request), **{"as": caller.actor})
-            self._note_unless_kept("end_input", session, caller, request)
-        await self.journal.written()
-        return {"session": session.id, "sent": len(data), "offset": done.get("end", link.end)}
+                           secret=hidden or None, asked=request.get("request"))  # fmt: skip
+        return done
+
+    async def _sent_before(self, session: Session, request: Json) -> bool:
+        """Whether the host that died has written this send down."""
+        query = "SELECT 1 FROM entries WHERE session = ? AND instr(body, ?)"
+        mark = b'"asked":"%b"' % str(request.get("request")).encode()
+        row = await self.ledger.read(lambda db: db.execute(query, (session.id, mark)).fetchone())
+        return row is not None
 
     @staticmethod
     async def _silent(session: Session) -> bool:
@@ -84,28 +109,42 @@ class Acting(Approving):
         return done
 
     async def op_kill(self, request: Json, caller: Caller) -> Json:
-        session = await self._live(request, caller)
+        session = await self._find(request, caller)
         name = signal_name(str(request.get("signal") or "TERM"))
+        told = {"session": session.id, "signal": name, "applied": True}
+        if session.link is None and await once.carried_out(session, caller, request):
+            return {**told, "signalled": None, "target": request.get("target"), "repeated": True}  # it ended of it
+        session = await self._live(request, caller)
         assert session.link is not None
+        await once.carried_out(session, caller, request)  # the keeper knows, or it cannot be known
         done = await session.link.act(
-            "signal", signal=name, target=request.get("target"), why=why_of(request), **{"as": caller.actor}
+            "signal", signal=name, target=request.get("target"), why=why_of(request), **_named(request, caller)
         )
         self._note_unless_kept("signal", session, caller, request, signal=name, target=done.get("target"))
         await self.journal.written()
-        return {"session": session.id, "signal": name, **done}
+        return {**told, "repeated": False, **done}
 
     async def op_take(self, request: Json, caller: Caller) -> Json:
+        """Take the controls: free ones, or an agent's. A human who holds them is asked first, by whoever it is; `force`
+        is for a human who does not wait for that."""
         session = await self._live(request, caller)
+        insist = request.get("force") is True
+        if not insist:
+            wait_s = number(request.get("timeout"), "a timeout") or limits.TAKE_ASK_S
+            await self._ask_holder(session, caller, why_of(request), min(wait_s, limits.TAKE_ASK_S))
         assert session.link is not None
+        about = {"takeover_max_s": self.desk.settings.current().takeover_s, "why": why_of(request)}
         try:
-            done = await session.link.act("take", force=True, why=why_of(request), **{"as": caller.actor})
+            await once.carried_out(session, caller, request)
+            done = await session.line.act("take", force=True, insist=insist, **about, **_named(request, caller))
         except HoldfastError as e:
             raise await self._or_request(session, caller, why_of(request), e) from None
         session.touched_by(*caller.everyone)
         epoch = done["controls"]["epoch"]
         self._note_unless_kept("take", session, caller, request, epoch=epoch, flushed=done.get("flushed"))
         await self._recorded(session)
-        return {**done, "controls": views.controls_view(done["controls"])}
+        now = session.controls if done.get("repeated") else done["controls"]
+        return {"applied": True, "repeated": False, **done, "controls": views.controls_view(now)}
 
     async def op_release(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
@@ -116,10 +155,16 @@ class Acting(Approving):
         return {**done, "controls": views.controls_view(done["controls"])}
 
     async def op_hand(self, request: Json, caller: Caller) -> Json:
-        """The holder gives the controls to someone who may have them, with a note."""
+        """The holder gives the controls to someone who may have them, with a note: unless told otherwise, back to whom
+        they were taken from."""
         session = await self._live(request, caller)
         note = str(request.get("note") or "")[: limits.WHY_MAX] or None
-        return await self._hand(session, str(request.get("to") or ""), request, caller, note)
+        whom = str(request.get("to") or (session.controls.get("from") or {}).get("operator") or "")
+        if not whom and session.controls["holder"] == caller.operator:
+            raise invalid("they were taken from nobody", f"say to whom, or: hold release {session.name}")
+        if not whom:
+            raise HoldfastError("conflict", f"{caller.name} does not hold the controls", f"hold who {session.name}")
+        return await self._hand(session, whom, request, caller, note)
 
     async def _hand(self, session: Session, whom: str, request: Json, caller: Caller, note: str | None) -> Json:
         assert session.link is not None
@@ -137,6 +182,16 @@ class Acting(Approving):
         if session.spools:
             await self.daemon.ingest.fetch(session)
         await self.journal.written()
+
+
+def _named(request: Json, caller: Caller, part: object = "") -> Json:
+    """For whom a keeper is to act, and which request it is: one that was carried out is not carried out again."""
+    name = once.name_of(request, part)
+    return {"as": caller.holding(request)} | ({} if name is None else {"request": name})
+
+
+def _sent(session: Session, size: int, offset: int, *, repeated: bool) -> Json:
+    return {"session": session.id, "sent": size, "offset": offset, "applied": True, "repeated": repeated}
 
 
 def signal_name(text: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 from typing import Any
 
 from ...model import approvals
 from ...model.errors import HoldfastError
-from .. import recipe
+from .. import once, recipe
 from ..session import Session
 from ..standing import STANDING, Asked, kept
 from ..watch import about
@@ -55,7 +56,11 @@ class Approving(Base):
         if request.get("secret"):
             self._check_typing(session, caller)  # a secret cannot be shown to anybody
         elif typed:
-            await self._approve("send", caller, session.name, typed, session=about(session), request=request)
+            name = once.name_of(request)
+            await self._approve(
+                "send", caller, session.name, typed, session=about(session), request=request,
+                key=f"send:{session.id}:{name}" if name else None,
+            )  # fmt: skip
             self._still_live(session)
 
     async def _approve_run(self, request: Json, caller: Caller) -> None:
@@ -136,6 +141,22 @@ class Approving(Base):
             return e
         item = await self._request_controls(session, caller, why)
         return HoldfastError("conflict", e.message, f"asked for them: {item['id']}")
+
+    async def _ask_holder(self, session: Session, caller: Caller, why: str | None, wait_s: float) -> None:
+        """A human whose controls another human wants is asked, for a while. Returns when they can be taken without
+        force; what the keeper knows decides then."""
+        held = session.controls
+        if caller.kind != "human" or held["kind"] != "human" or held["holder"] == caller.operator:
+            return
+        who, item = held.get("name") or held["holder"], await self._request_controls(session, caller, why)
+        hint = f"--force takes them unasked, and {who} is told: hold take {session.name} --force"
+        try:
+            async with asyncio.timeout(wait_s):
+                item = await self.desk.gate.held(item)
+        except TimeoutError:
+            raise HoldfastError("conflict", f"{who} (human) holds the controls and did not answer", hint) from None
+        if item["state"] == "denied":
+            raise HoldfastError("conflict", f"{who} (human) holds the controls and said no", hint)
 
     async def _request_controls(self, session: Session, caller: Caller, why: str | None) -> Json:
         """What an agent gets instead of the controls that a human holds: an item for that human."""

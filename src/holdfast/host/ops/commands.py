@@ -45,7 +45,7 @@ class Commands(Approving):
         began = time.monotonic()
         with session.touching(*caller.everyone):
             command = await self.execs.start(
-                session, source, caller.actor, typed, request.get("exec_id"), why_of(request),
+                session, source, caller.holding(request), typed, request.get("exec_id"), why_of(request),
                 step=bool(request.get("step")), again=caller.approved is not None, timeout=timeout,
             )  # fmt: skip
         if request.get("start_only"):

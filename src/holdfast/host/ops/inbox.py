@@ -159,6 +159,8 @@ class Asking(Acting):
             return False
         if item["asker"] and item["asker"]["operator"] == caller.operator:
             return True
+        if item["kind"] == "held_controls":
+            return bool(item["detail"]["holder"] == caller.operator)
         if not self._is_person(caller) and item["kind"] not in asks.SEEN:
             return False
         if item["kind"] == parked.KIND:
@@ -193,6 +195,8 @@ class Asking(Acting):
             done = await self._type_answer(item, data or b"", request, caller)
         elif item["kind"] == "control_request" and event == "approve":
             done = await self._hand_over(item, request, caller)
+        elif item["kind"] == "held_controls" and event == "approve":
+            done = await self._hand_back(item, request, caller)
         else:
             answer = None if data is None else asks.check_answer(item, data.decode("utf-8", "replace"))
             done = await self._end_ask(item, event, request, caller, answer=answer)
@@ -270,6 +274,20 @@ class Asking(Acting):
         async def effect(open_item: Json) -> None:
             asker = open_item["asker"]["operator"]
             await self._hand(session, asker, request, caller, note=why_of(request))
+
+        return await self._end_ask(item, "approve", request, caller, effect=effect)
+
+
+    async def _hand_back(self, item: Json, request: Json, caller: Caller) -> Json:
+        """The holder, who is away, gives the controls back to whom they were taken from, or to whoever comes."""
+        session = await self._live({"session": item["session"]}, caller)
+
+        async def effect(open_item: Json) -> None:
+            source = session.controls.get("from")
+            if source:
+                await self._hand(session, source["operator"], request, caller, note=why_of(request))
+            else:
+                await session.line.act("release", why=why_of(request), **{"as": caller.actor})
 
         return await self._end_ask(item, "approve", request, caller, effect=effect)
 

@@ -12,7 +12,7 @@ from ...model.errors import HoldfastError, invalid
 from ...model.grants import Scope
 from ...model.names import refused
 from ...model.times import rfc3339
-from .. import coming, handed, kernels, recipe, survivors, views
+from .. import coming, handed, kernels, once, recipe, survivors, views
 from ..identity import scope_of
 from ..recovery import words
 from ..session import Session
@@ -126,6 +126,8 @@ class Lifetime(Approving):
 
     async def op_stop(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
+        if session.link is None and not session.live and await self._stopped_by(session, request, caller):
+            return {**await self._view(session, full=False), "applied": True, "repeated": True}
         self.policies.cancel_restart(session)
         session.remember(stopped=True)
         grace = _grace(request)
@@ -139,16 +141,25 @@ class Lifetime(Approving):
             await survivors.end(session, grace)
         else:
             self._note_unless_kept("stop", session, caller, request, grace_s=grace)
-            await self._stop(session, caller, grace, why_of(request))
+            await self._stop(session, caller, grace, request)
         await self.journal.written()
-        return await self._view(session, full=False)
+        return {**await self._view(session, full=False), "applied": True, "repeated": request.get("again") is not None}
 
-    async def _stop(self, session: Session, caller: Caller, grace_s: float, why: str | None) -> None:
+    @staticmethod
+    async def _stopped_by(session: Session, request: Json, caller: Caller) -> bool:
+        """Whether this very request ended it, for a host that died since. Asking twice to end something is harmless."""
+        try:
+            return await once.carried_out(session, caller, request)
+        except HoldfastError:
+            return False
+
+    async def _stop(self, session: Session, caller: Caller, grace_s: float, request: Json) -> None:
         session.remember(stopped=True)
         if session.link is None:
             return
+        named = {"as": caller.actor, "request": once.name_of(request)}
         try:
-            await session.link.act("stop", grace_s=grace_s, why=why, **{"as": caller.actor})
+            await session.link.act("stop", grace_s=grace_s, why=why_of(request), **named)
         except HoldfastError:
             if session.live:
                 raise  # else it ended by itself just now, which is what was wanted
@@ -170,7 +181,7 @@ class Lifetime(Approving):
         if session.live:
             session = await self._live(request, caller)
             self._note_unless_kept("stop", session, caller, request, grace_s=_grace(request))
-            await self._stop(session, caller, _grace(request), why_of(request))
+            await self._stop(session, caller, _grace(request), request)
         elif session.state == "lost":
             await survivors.end(session, limits.STOP_GRACE_S)
         await asyncio.shield(self._start_again(session, caller, request))
