@@ -7,6 +7,7 @@ import sys
 
 from ..model.errors import HoldfastError
 from ..model.home import ISOLATED, Home
+from ..system import trust
 
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "host", "__main__.py")
 # The daemon outlives this client: it gets what it needs to find its files and programs, and nothing of the session.
@@ -27,6 +28,7 @@ def start_host(home: Home) -> None:
 def _make_home(home: Home) -> None:
     try:
         os.makedirs(home.path, mode=0o700, exist_ok=True)
+        trust.check_home(home.path)  # another user may have been quicker to make it
         if not os.access(home.path, os.W_OK | os.X_OK):
             raise PermissionError(13, "Permission denied")
     except OSError as e:

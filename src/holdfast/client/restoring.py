@@ -9,6 +9,7 @@ import shutil
 
 from ..model.errors import HoldfastError
 from ..model.home import Home
+from ..system import trust
 from ..system.files import read_json, write_json
 from ..system.kernel import lock_held
 from . import archive
@@ -57,6 +58,7 @@ def _unused(home: Home) -> Iterator[None]:
     """Hold the host's lock meanwhile: no daemon runs, and none can start."""
     made = not os.path.isdir(home.path)
     os.makedirs(home.path, mode=0o700, exist_ok=True)
+    trust.check_home(home.path)
     lock = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

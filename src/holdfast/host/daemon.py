@@ -17,7 +17,7 @@ from ..model import ids
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..model.times import rfc3339
-from ..system import kernel
+from ..system import kernel, trust
 from ..system.files import read_json, write_json
 from ..version import VERSION
 from .desk import Desk
@@ -221,6 +221,7 @@ def main(home: Home, ready_fd: int) -> int:
     """Run until told to stop. 0 also when a daemon was there already: the caller gets what it wanted."""
     try:
         os.makedirs(home.path, mode=0o700, exist_ok=True)
+        trust.check_home(home.path)
         lock = take_turn(home)
     except OSError as e:
         raise HoldfastError(

@@ -14,13 +14,12 @@ from typing import Any
 from ..model import settings
 from ..model.errors import HoldfastError
 from ..model.home import Home
+from ..model.limits import PROJECT_FILE_BYTES_MAX
 from ..system.files import read_json, write_json
 from .waits import pattern
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
-
-_BYTES_MAX = 1 << 20  # a file of rules, not a data set
 
 
 class SettingsFile:
@@ -73,8 +72,8 @@ class SettingsFile:
     def _read(self) -> settings.Settings:
         try:
             with open(self.path, encoding="utf-8") as f:
-                text = f.read(_BYTES_MAX + 1)
-            if len(text) > _BYTES_MAX:
+                text = f.read(PROJECT_FILE_BYTES_MAX + 1)
+            if len(text) > PROJECT_FILE_BYTES_MAX:
                 raise ValueError("it is too large")
         except (OSError, ValueError) as e:
             unreadable = settings.Settings()
