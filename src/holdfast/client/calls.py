@@ -30,6 +30,10 @@ _REPEATABLE = frozenset({
 class AsyncCalls:
     """Connections to a host, made as needed and reused, one request at a time each. A part of AsyncHost."""
 
+    # Whether who asks here is who this process runs for, so that a path they name may be opened by it. The web process
+    # speaks for people and agents elsewhere, and says no for all of them.
+    local_files = True
+
     def __init__(
         self, home: str | None = None, *, autostart: bool = True, operator: str | None = None
     ) -> None:

@@ -33,9 +33,11 @@ class Inbox(Calls):
         item = self.ask_raw(text, session=session, options=options, why=why)
         return typed(item if wait is None else self.asked_raw(item["id"], wait), Ask)
 
-    def ask_raw(self, text: str, *, session: str | None, options: Sequence[str], why: str | None) -> Json:
+    def ask_raw(
+        self, text: str, *, session: str | None, options: Sequence[str], why: str | None, kind: str = "question"
+    ) -> Json:
         answer: Json = self.call(
-            "ask", ask=ids.new("ask_"), text=text, session=session, options=list(options), why=why
+            "ask", ask=ids.new("ask_"), text=text, kind=kind, session=session, options=list(options), why=why
         )
         return answer
 

@@ -15,6 +15,7 @@ from ..model.errors import HoldfastError, invalid
 from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
 from ..model.work import Fenced, Leaving
 from ..wire import requests
+from . import contract_files
 from .briefs import AsyncBriefs
 from .project import context
 from .run_state import AsyncRunState
@@ -38,6 +39,7 @@ _WITH_REQUEST = frozenset({
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
     "run_claim", "run_retry", "artifact_put", "artifact_rm", "claim_add", "claim_rm", *CHANGING,
 })  # fmt: skip
+_CONTRACTED = frozenset({"task_add", "task_contract"})  # calls that bring a contract
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 
 
@@ -59,6 +61,8 @@ class AsyncWork(AsyncBriefs):
 
     async def call(self, name: str, /, **args: Any) -> Any:
         """One call of the work plane by its name; for what has no method of its own."""
+        if name in _CONTRACTED and self._host.local_files:
+            await self._possible(name, args)
         return await self.ask(name, args)
 
     async def ask(self, name: str, args: Json, codec: Codec = requests) -> Any:
@@ -76,6 +80,18 @@ class AsyncWork(AsyncBriefs):
                 if e.code != "host_gone" or time.monotonic() >= deadline:
                     raise
             await sleep(_STANDBY_PAUSE_S)
+
+    async def _possible(self, name: str, args: Json) -> None:
+        """Refuse verification that could never pass, before it is sent: the host looks at no file that is named."""
+        given = args.get("contract")
+        if type(given) is not dict or not given.get("verification"):
+            return
+        where: Json = {k: args[k] for k in ("project", "cwd") if k in args}
+        if name == "task_add":
+            contract_files.check(given, args.get("title"), None, (await self.ask("project_show", where))["root"])
+            return
+        found = await self.ask("task_show", {"task": args.get("task"), **where})
+        contract_files.check(given, args.get("title"), found["contract"], found["root"])
 
     async def run(
         self, *, task: str | None = None, params: Mapping[str, Any] | None = None, items: Sequence[str] | None = None,

@@ -10,6 +10,7 @@ from ..model.errors import HoldfastError, invalid
 from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
 from ..model.work import Fenced, Leaving
 from ..wire import requests
+from . import contract_files
 from .briefs_sync import Briefs
 from .project import context
 from .run_state_sync import RunState
@@ -33,6 +34,7 @@ _WITH_REQUEST = frozenset({
     "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
     "run_claim", "run_retry", "artifact_put", "artifact_rm", "claim_add", "claim_rm", *CHANGING,
 })  # fmt: skip
+_CONTRACTED = frozenset({"task_add", "task_contract"})  # calls that bring a contract
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 
 
@@ -54,6 +56,8 @@ class Work(Briefs):
 
     def call(self, name: str, /, **args: Any) -> Any:
         """One call of the work plane by its name; for what has no method of its own."""
+        if name in _CONTRACTED and self._host.local_files:
+            self._possible(name, args)
         return self.ask(name, args)
 
     def ask(self, name: str, args: Json, codec: Codec = requests) -> Any:
@@ -71,6 +75,18 @@ class Work(Briefs):
                 if e.code != "host_gone" or time.monotonic() >= deadline:
                     raise
             sleep(_STANDBY_PAUSE_S)
+
+    def _possible(self, name: str, args: Json) -> None:
+        """Refuse verification that could never pass, before it is sent: the host looks at no file that is named."""
+        given = args.get("contract")
+        if type(given) is not dict or not given.get("verification"):
+            return
+        where: Json = {k: args[k] for k in ("project", "cwd") if k in args}
+        if name == "task_add":
+            contract_files.check(given, args.get("title"), None, (self.ask("project_show", where))["root"])
+            return
+        found = self.ask("task_show", {"task": args.get("task"), **where})
+        contract_files.check(given, args.get("title"), found["contract"], found["root"])
 
     def run(
         self, *, task: str | None = None, params: Mapping[str, Any] | None = None, items: Sequence[str] | None = None,

@@ -10,6 +10,8 @@ from ..model.errors import HoldfastError
 from ..model.home import ISOLATED
 from .peers import credentials
 
+_KERNELS = ("/proc/", "/sys/")
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
@@ -51,9 +53,15 @@ def check_server(sock: socket.socket, path: str) -> None:
 
 
 def open_regular(path: str) -> int:
-    """A descriptor to read a regular file by; anything else is refused without waiting for it (a FIFO, a device)."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError(f"{path} is not a regular file")
-    return fd
+    """A descriptor to read a regular file by. Anything else is refused before it is opened: a FIFO has its opener wait,
+    a device may act on being opened, and what the kernel shows in /proc and /sys is no file of anyone."""
+    found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise OSError("it is not a regular file")
+        this = f"/proc/self/fd/{found}"
+        if os.readlink(this).startswith(_KERNELS):
+            raise OSError("it is the kernel's, and no regular file")
+        return os.open(this, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    finally:
+        os.close(found)
