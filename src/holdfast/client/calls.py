@@ -23,7 +23,7 @@ _REPEATABLE = frozenset({
     "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
     "exec_outcome", "facts", "ask", "asked", "inbox", "answer", "recording", "doctor",
     "whoami", "operator_ls", "operator_find", "timeline", "journal_head", "journal_verify", "work",
-    "withdraw", "started",
+    "withdraw", "started", "store",
 })  # fmt: skip
 
 

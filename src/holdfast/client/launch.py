@@ -57,12 +57,23 @@ def _started_by_unit(home: Home) -> bool:
     return False
 
 
+def _first_setting() -> dict[str, str]:
+    from ..model.stores import VARIABLES, checked
+
+    found = {name: os.environ[variable] for name, variable in VARIABLES.items() if os.environ.get(variable)}
+    if "store" in found:
+        found["store"] = checked(found["store"])
+    return {VARIABLES[name]: url for name, url in found.items()}
+
+
 def _start(home: Home) -> None:
     import subprocess  # here: most commands find a daemon and need not pay for it
 
     ready, theirs = os.pipe()
     env = {k: v for k, v in os.environ.items() if k in _KEPT}
     env["HOLDFAST_HOME"] = home.path
+    if not os.path.exists(home.host_file):  # the home is made now, and these are its setting from here on
+        env |= _first_setting()
     try:
         # The entry forks at once and its parent ends: the daemon is nobody's child, and no zombie of ours later.
         launcher = subprocess.Popen(

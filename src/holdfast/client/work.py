@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import time
 
-from ..model import ids
+from ..model import ids, stores
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import ARTIFACT_BYTES_MAX, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
 from ..model.work import Fenced, Leaving
+from ..system.files import read_json
 from ..wire import requests
 from . import contract_files
 from .briefs import AsyncBriefs
@@ -44,20 +45,33 @@ _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: 
 
 
 class AsyncWork(AsyncBriefs):
-    """The work plane of a host, or of the PostgreSQL server that HOLDFAST_STORE names."""
+    """The work plane of a host: its store is the home's setting, which no request names.
 
-    def __init__(self, host: AsyncHost, store: str | None = None) -> None:
+    Where HOLDFAST_STORE is set it has to be that store. For now, a PostgreSQL server is then written by this process.
+    """
+
+    def __init__(self, host: AsyncHost) -> None:
         self._host = host
-        self.store = store_url(store or os.environ.get("HOLDFAST_STORE"))
         self.tasks = AsyncTasks(self)
         self._direct: AsyncDirect | None = None
-        if self.store and self.store.partition("://")[0] in ("postgresql", "postgres"):
-            self._direct = AsyncDirect(self.store, host.operator)
+        self._compared = not any(os.environ.get(variable) for variable in stores.VARIABLES.values())
 
-    @property
-    def shared(self) -> bool:
-        """Whether it is on a server that others write as well, past this host."""
-        return self._direct is not None
+    async def _compare_store(self) -> None:
+        """Refuse a variable that names another store or cache than the home uses."""
+        used = await self._host.call("store")
+        for name, variable in stores.VARIABLES.items():
+            asked = os.environ.get(variable)
+            if asked and (wrong := stores.mismatch(name, asked, used[name])) is not None:
+                raise wrong
+        if os.environ.get(stores.VARIABLES["store"]) and used["server"]:
+            secret = read_json(self._host.home.store_secret) or {}
+            url, cache = (
+                stores.joined(os.environ.get(variable) or used[name], secret.get(name)) if used[name] else None
+                for name, variable in stores.VARIABLES.items()
+            )
+            assert url is not None
+            self._direct = AsyncDirect(url, self._host.operator, cache)
+        self._compared = True
 
     async def call(self, name: str, /, **args: Any) -> Any:
         """One call of the work plane by its name; for what has no method of its own."""
@@ -69,10 +83,12 @@ class AsyncWork(AsyncBriefs):
         """`call`, for whoever knows how its arguments are written best."""
         if name in _WITH_REQUEST:
             args.setdefault("request", ids.new("req_"))
+        if not self._compared:
+            await self._compare_store()
         if self._direct is not None:
             return await self._direct.call(name, args)
         deadline = time.monotonic() + STORE_WAIT_S
-        message = {"op": "work", "call": name, "args": args, "store": self.store}
+        message = {"op": "work", "call": name, "args": args}
         while True:  # a host that dies again and again while it is asked is waited out, as a restarting server is
             try:
                 return (await self._host.exchange(message, codec))[0]
@@ -202,7 +218,7 @@ class AsyncWork(AsyncBriefs):
 
     def beside(self) -> AsyncWork:
         """The same work plane for a heartbeat that runs beside the caller; `left` when it ends."""
-        return self if self._direct is not None else AsyncWork(twin(self._host), self.store)
+        return self if self._direct is not None else AsyncWork(twin(self._host))
 
     def left(self) -> None:
         if self._direct is None:
@@ -346,15 +362,6 @@ class AsyncRun(AsyncRunState, AsyncSteps):
 
     async def _call_read(self, name: str, /, **args: Any) -> Any:
         return await self._work.call(name, run=self.id, **args)
-
-
-def store_url(url: str | None) -> str | None:
-    """HOLDFAST_STORE as the host can use it: it works in another folder, and so needs the whole path."""
-    if url and url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
-        return "sqlite:///" + os.path.abspath(url[len("sqlite:///") :])
-    if url and "://" not in url:
-        raise invalid(f"{url[:80]!r} is no store", "HOLDFAST_STORE is sqlite:///FILE or postgresql://USER@HOST/DATABASE")
-    return url or None
 
 
 def own_name() -> str:

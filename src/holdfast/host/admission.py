@@ -32,7 +32,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "ask": ("", ANYONE), "asked": ("", ANYONE), "inbox": ("", ANYONE), "answer": ("", ANYONE),
     "withdraw": ("", ANYONE),
     # durable work
-    "work": ("work", OWN),
+    "work": ("work", OWN), "store": ("", ANYONE), "store_use": ("enrol", HOST),
     # operators; delegation is judged by the grant it starts from
     "operator_ls": ("", ANYONE), "operator_find": ("", ANYONE), "operator_add": ("enrol", HOST),
     "operator_grant": ("", ANYONE), "operator_revoke": ("", ANYONE),

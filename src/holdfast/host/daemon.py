@@ -20,6 +20,7 @@ from ..model.times import rfc3339
 from ..system import kernel, trust
 from ..system.files import read_json, write_json
 from ..version import VERSION
+from . import stores
 from .desk import Desk
 from .doors import Doors
 from .identity import Identities
@@ -90,6 +91,7 @@ class Daemon:
         self.tokens = Tokens(self.ledger, self.operators)
         self.logins = Logins(self.ledger, self.operators)
         self.web = Web(home)
+        self.stores = stores.StoreSetting(home)
         self.screens = Screens()
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
@@ -115,7 +117,7 @@ class Daemon:
         return {
             "id": self.identity["id"], "pid": os.getpid(), "version": VERSION,
             "started_at": rfc3339(self.started_at), "zygote_pid": self.zygote.pid, "home": self.home.path,
-            "web": self.web.about(),
+            "web": self.web.about(), **self.stores.about(),
         }  # fmt: skip
 
     def _heard(self, session: Session, event: Json) -> None:
@@ -232,6 +234,7 @@ def main(home: Home, ready_fd: int) -> int:
             os.write(ready_fd, b"there")
         _tell_manager()
         return 0
+    stores.begin(home, os.environ)
     logging.basicConfig(filename=home.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     os.chmod(home.log, 0o600)
     kernel.set_name("hold-host")

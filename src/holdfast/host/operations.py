@@ -23,12 +23,14 @@ from .ops.lifetime import Lifetime
 from .ops.looking import Looking
 from .ops.news import Telling
 from .ops.operators import OperatorOps
+from .ops.store import StoreOps
 from .ops.web import WebOps
 from .ops.work import WorkOps
 from .pending import Pending, Still
 from .server import Peer, Reply
 from .session import Session
 from .waits import Waits
+from .work_store import WorkStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +40,8 @@ Json = dict[str, Any]
 
 
 class Operations(
-    Looking, Telling, Facts, Channels, Lifetime, Asking, Acting, Commands, OperatorOps, JournalOps, WorkOps, WebOps
+    Looking, Telling, Facts, Channels, Lifetime, Asking, Acting, Commands, OperatorOps, JournalOps, WorkOps, WebOps,
+    StoreOps,
 ):
     """Dispatch by name; who asks is identified and what they may is checked here, for every request."""
 
@@ -48,6 +51,7 @@ class Operations(
         self.ledger, self.journal, self.operators = daemon.ledger, daemon.journal, daemon.operators
         self.desk, self.tokens, self.logins = daemon.desk, daemon.tokens, daemon.logins
         self.pending = Pending()
+        self.work_store = WorkStore(daemon.stores)
         self.policies.observe = self._observe_fully
         self.execs = Execs(self._observe)
         self.waits = Waits(self._observe_fully, self.execs.done)

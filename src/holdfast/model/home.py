@@ -65,6 +65,11 @@ class Home:
         return os.path.join(self.path, "work.db")
 
     @property
+    def store_secret(self) -> str:
+        """Passwords of the store and the cache that config.toml names."""
+        return os.path.join(self.path, "store.secret")
+
+    @property
     def roles(self) -> str:
         """Registered hosts, zygotes and keepers, one empty file `pid.starttime` each."""
         return os.path.join(self.path, "roles")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from . import approvals, asks
+from . import approvals, asks, stores
 from .errors import HoldfastError, invalid
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ def parse(text: str, compile_pattern: Callable[[str], Any]) -> Settings:
         table = tomllib.loads(text)
         settings.rules = approvals.parse(table.get("approve", []), compile_pattern)
         settings.notify = _notify(table.get("notify", {}))
-        settings.digest = _digest(table.get("approve", []), table.get("notify", {}))
+        settings.digest = _digest(table.get("approve", []), table.get("notify", {}), stores.parse(table))
     except tomllib.TOMLDecodeError as e:
         settings.broken = invalid(f"{FILE} is not TOML: {e}", "mend it")
     except HoldfastError as e:
@@ -64,8 +64,11 @@ def parse(text: str, compile_pattern: Callable[[str], Any]) -> Settings:
     return settings
 
 
-def _digest(approve: object, notify: object) -> str:
-    told = json.dumps({"approve": approve, "notify": notify}, sort_keys=True, default=str)
+def _digest(approve: object, notify: object, places: stores.Stores | None = None) -> str:
+    about = {"approve": approve, "notify": notify}
+    if places is not None and any(places):  # homes without either keep the digest that they have
+        about |= places._asdict()
+    told = json.dumps(about, sort_keys=True, default=str)
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 

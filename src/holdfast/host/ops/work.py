@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-from functools import cached_property, partial
 from typing import Any
 
 from ...model.errors import HoldfastError, invalid
 from .. import evidence, rewriting
 from ..news import TASKS
+from ..work_store import WorkStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...work.near import NearWork
-    from ...work.service import Work
     from ..daemon import Daemon
     from ..desk import Desk
     from ..identity import Caller
@@ -25,30 +23,26 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
-_STORES_MAX = 16  # files open at once: each has two threads and two connections
 _REPORTING = frozenset({"task_verified", "task_done"})  # calls that say how a verification ended
 _TASKS_CHANGE = frozenset({
     "project_init", "project_edit", "task_add", "task_contract", "task_start", "task_next", "task_verified",
     "task_done", "task_fail", "task_block", "task_unblock", "task_pause", "task_retry", "task_cancel", "begin_run",
     "run_end",
 })  # fmt: skip
-_CLOSE_S = 5.0  # a disk that hangs does not keep the daemon from leaving: what was acknowledged is on it
 
 
 class WorkOps:
-    """`work {call, args, store}`: a call of the work plane by name. Nothing is opened before the first one."""
+    """`work {call, args}`: a call of the work plane by name. Nothing is opened before the first one."""
 
     daemon: Daemon
     registry: Registry
     desk: Desk
     operators: Operators
 
+    work_store: WorkStore
+
     def _ruled(self, caller: Caller) -> list[Json]:
         raise NotImplementedError
-
-    @cached_property
-    def _works(self) -> dict[str, asyncio.Task[Work]]:
-        return {}
 
     async def op_work(self, request: Json, caller: Caller) -> Any:
         args = request.get("args")
@@ -56,7 +50,9 @@ class WorkOps:
             raise invalid("a work call needs its arguments", 'send {"call": NAME, "args": {…}}')
         if request.get("call") == "work_prune":
             caller.require("stop", None)  # it is evidence: not for somebody with a few sessions to forget
-        work = await self._open(request.get("store"))
+        if request.get("store") is not None:
+            raise invalid("no request names a store: it is the home's setting", "hold status shows it")
+        work = await self.work_store.work()
         if request.get("call") in _REPORTING and args.get("results") and self._ruled(caller)[0]["kind"] != "human":
             named = {k: args[k] for k in ("task", "project", "cwd") if k in args}
             shown = await work.call("task_show", **named)
@@ -65,7 +61,8 @@ class WorkOps:
         if request.get("call") in rewriting.CALLS and actors[0]["kind"] != "human":
             await rewriting.check(work, request["call"], args, actors, self.desk.gate, self._is_persons)
         # Who acts is what the host knows, not what the caller says.
-        answer = await work.call(str(request.get("call")), **{**args, "by": caller.name})
+        async with self.work_store.call() as work:
+            answer = await work.call(str(request.get("call")), **{**args, "by": caller.name})
         if str(request.get("call")) in _TASKS_CHANGE:
             self.daemon.news.note(TASKS)
         return answer
@@ -101,63 +98,8 @@ class WorkOps:
 
     def _near(self, request: Json) -> NearWork | None:
         """The store for threads, where it is open and the call is one for them."""
-        url = request.get("store")
-        near = self._nears.get(self._home_store if url is None else str(url))
+        near = None if "store" in request else self.work_store.near
         return near if near is not None and request.get("call") in near.calls else None
 
-    @cached_property
-    def _home_store(self) -> str:
-        return f"sqlite:///{self.daemon.home.work_db}"
-
-    @cached_property
-    def _nears(self) -> dict[str, NearWork]:
-        return {}
-
-    def _lay(self, url: str, opening: asyncio.Task[Work]) -> None:
-        """A store was opened: threads may use it as well."""
-        if opening.cancelled() or opening.exception() is not None:
-            return
-        from ...work.near import NearWork, growing
-
-        work = opening.result()
-        store: Any = work.store
-        if hasattr(store, "write_now"):
-            self._nears[url] = NearWork(store, work.by, growing(work, asyncio.get_running_loop()))
-
-    async def _open(self, url: object) -> Work:
-        wanted = self._home_store if url is None else self._elsewhere(str(url))
-        opening = self._works.get(wanted)
-        if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
-            if len(self._works) >= _STORES_MAX:
-                raise HoldfastError("busy", f"{_STORES_MAX} stores are open already", "hold down, then again")
-            opening = self._works[wanted] = asyncio.get_running_loop().create_task(_open_work(wanted))
-            opening.add_done_callback(partial(self._lay, wanted))
-        try:
-            return await asyncio.shield(opening)
-        except HoldfastError:
-            self._works.pop(wanted, None)
-            raise
-
-    def _elsewhere(self, url: str) -> str:
-        """A store that was named; the host's own files are nobody's store."""
-        home = os.path.realpath(self.daemon.home.path)
-        path = os.path.realpath(url.removeprefix("sqlite:///"))
-        if path != os.path.join(home, "work.db") and os.path.commonpath([home, path]) == home:
-            raise invalid("that file is the host's own", "name a file outside of the home")
-        return url
-
     async def close_work(self) -> None:
-        opened = [t.result() for t in self._works.values() if t.done() and not t.cancelled() and not t.exception()]
-        for work in opened:
-            try:
-                await asyncio.wait_for(work.aclose(), _CLOSE_S)  # checkpoints under way
-                await asyncio.wait_for(work.store.close(), _CLOSE_S)
-            except TimeoutError:
-                pass
-
-
-async def _open_work(url: str) -> Work:
-    from ...store.open import open_store
-    from ...work.service import Work
-
-    return Work(await open_store(url))
+        await self.work_store.close()
