@@ -42,6 +42,8 @@ def restore(source: IO[bytes], host: Host, *, force: bool, stamp: str) -> dict[s
             disk = os.statvfs(staged)
             about = archive.unpack(source, staged, disk.f_bavail * disk.f_frsize - _SPARE_BYTES)
             about["sessions"] = _settle(Home(staged))
+            # Whoever made the file wrote them: they are off until a person has looked.
+            write_json(Home(staged).restored, {"at": stamp, "from": str(about.get("home"))})
             about["moved_to"] = None
             if _sessions(home) or os.path.exists(home.ledger):  # keys and journal are never mixed with others
                 about["moved_to"] = _swap(staged, home, stamp)

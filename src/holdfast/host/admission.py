@@ -33,6 +33,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "withdraw": ("", ANYONE),
     # durable work
     "work": ("work", OWN), "store": ("", ANYONE), "store_use": ("enrol", HOST),
+    "restore_confirm": ("enrol", HOST),
     # operators; delegation is judged by the grant it starts from
     "operator_ls": ("", ANYONE), "operator_find": ("", ANYONE), "operator_add": ("enrol", HOST),
     "operator_grant": ("", ANYONE), "operator_revoke": ("", ANYONE),

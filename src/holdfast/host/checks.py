@@ -32,6 +32,7 @@ async def check(daemon: Daemon, deep: bool) -> list[Finding]:
         judge_keepers(answers),
         judge_lost([(s.name, len(views.survivors_of(s))) for s in sessions if s.state == "lost"]),
         judge_exposed(_exposing(sessions, daemon.home.path)),
+        judge_confirmed(confirmed=daemon.confirmed),
         judge_descriptors(len(os.listdir("/proc/self/fd")), os.sysconf("SC_OPEN_MAX")),
         await asyncio.to_thread(cgroup_probe.finding),
         judge_grants(daemon.operators.unsound(), len(daemon.operators.grants)),
@@ -102,6 +103,13 @@ def judge_exposed(names: list[str]) -> Finding:
         return fail("home from inside", f"isolated programs can put another home in its place: {some(names)}",
                     "hold stop SESSION, and start it with a narrower --write or --cwd")  # fmt: skip
     return ok("home from inside", "no isolated program can write above it")
+
+
+def judge_confirmed(*, confirmed: bool) -> Finding:
+    if not confirmed:
+        return warn("restored", "what the backup has this host run is off: notifications, backends, another store",
+                    "look at config.toml and hold backend ls, then hold restore --confirm")  # fmt: skip
+    return ok("restored", "nothing waits to be confirmed")
 
 
 def judge_grants(unsound: list[str], sound: int) -> Finding:

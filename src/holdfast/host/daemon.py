@@ -113,11 +113,16 @@ class Daemon:
         write_json(self.home.host_file, made)
         return made
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether all that its settings run may run: false in a home that was restored, until a person has looked."""
+        return not os.path.lexists(self.home.restored)
+
     def about(self) -> Json:
         return {
             "id": self.identity["id"], "pid": os.getpid(), "version": VERSION,
             "started_at": rfc3339(self.started_at), "zygote_pid": self.zygote.pid, "home": self.home.path,
-            "web": self.web.about(), **self.stores.about(),
+            "web": self.web.about(), **self.stores.about(), "confirmed": self.confirmed,
         }  # fmt: skip
 
     def _heard(self, session: Session, event: Json) -> None:

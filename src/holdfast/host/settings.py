@@ -29,14 +29,14 @@ class SettingsFile:
         self, home: Home, on_change: Callable[[settings.Settings], None], note: Callable[[Json], None] = lambda _: None
     ) -> None:
         self.path = os.path.join(home.path, settings.FILE)
-        self._known = home.settings_known
+        self._known, self._restored = home.settings_known, home.restored
         self._noted: str | None = None  # the digest of what the journal was told last
         self._on_change, self._note = on_change, note
         self._seen: tuple[int, ...] | None = None
         self._current = settings.Settings()
 
     def current(self) -> settings.Settings:
-        """One `stat` where nothing has changed."""
+        """Two looks at the disk where nothing has changed."""
         found = None
         try:
             found = os.stat(self.path)
@@ -45,9 +45,13 @@ class SettingsFile:
             seen = ()
         except OSError:
             seen = (-1,)
+        restored = os.path.lexists(self._restored)
+        seen += (restored,)
         if seen != self._seen:
-            self._current = self._read() if seen else settings.Settings()
-            self._compare(self._current, found.st_uid if seen and found is not None else None)
+            self._current = self._read() if len(seen) > 1 else settings.Settings()
+            self._compare(self._current, None if found is None else found.st_uid)
+            if restored:
+                self._current.notify = settings.Notify()  # it may run a command, which nobody here has confirmed
             self._seen = seen  # once it is noted: where that is not possible, it is tried again
             if self._current.broken is not None:
                 log.error("%s", self._current.broken.line())

@@ -66,6 +66,9 @@ class StoreSetting:
             words = e.message if isinstance(e, HoldfastError) else str(e)
             told = f"{settings.FILE} does not say which store this home uses: {words}"
             self.broken = HoldfastError("invalid", told, "mend it, then hold down")
+        if any(self._now) and os.path.lexists(self._home.restored):
+            told = "this home came from a backup, which names another store or cache than its own"
+            self.broken = HoldfastError("not_allowed", told, "look at it, then hold restore --confirm")
 
     @property
     def url(self) -> str:

@@ -70,6 +70,11 @@ class Home:
         return os.path.join(self.path, "store.secret")
 
     @property
+    def restored(self) -> str:
+        """There while the home came from a backup and no person has confirmed what that has the host run."""
+        return os.path.join(self.path, "restored.json")
+
+    @property
     def roles(self) -> str:
         """Registered hosts, zygotes and keepers, one empty file `pid.starttime` each."""
         return os.path.join(self.path, "roles")

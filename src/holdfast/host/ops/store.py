@@ -1,4 +1,4 @@
-"""Which store this home uses: told to everyone, changed by a person outside of any session."""
+"""What a person alone says of a home, outside of any session: which store it uses, and that a restored one may run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from ...model import stores
-from ...model.errors import invalid
+from ...model.errors import HoldfastError, invalid
 from ...model.names import refused
 from .. import stores as setting
 from ..work_store import WorkStore, open_work
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 class StoreOps(Base):
-    """store and store_use."""
+    """store, store_use and restore_confirm."""
 
     work_store: WorkStore
 
@@ -31,10 +31,25 @@ class StoreOps(Base):
 
     async def op_store_use(self, request: Json, caller: Caller) -> Json:
         """Another store, cache, or both; with neither, whether a change would be let through now."""
-        if caller.session is not None or not self._is_person(caller):
-            raise refused("which store a home uses is for a person to say, outside of any session", "ask one")
+        self._require_person(caller, "which store a home uses")
         named = {name: request[name] for name in stores.VARIABLES if name in request}
         return await asyncio.shield(self._use(named, request, caller))
+
+    async def op_restore_confirm(self, request: Json, caller: Caller) -> Json:
+        """What a restored backup has the host run may run from now on."""
+        self._require_person(caller, "what a restored home may run")
+        if self.daemon.confirmed:
+            raise HoldfastError("conflict", "there is nothing to confirm in this home", "hold restore FILE")
+        self.journal.note("restore_confirm", session=None, actor=caller.actor, why=why_of(request))
+        await self.journal.written()
+        os.unlink(self.daemon.home.restored)
+        self.daemon.stores.read()
+        self.desk.settings.current()
+        return self.daemon.about()
+
+    def _require_person(self, caller: Caller, what: str) -> None:
+        if caller.session is not None or not self._is_person(caller):
+            raise refused(f"{what} is for a person to say, outside of any session", "ask one")
 
     async def _use(self, named: Json, request: Json, caller: Caller) -> Json:
         before = self.daemon.stores

@@ -50,6 +50,9 @@ class WorkOps:
             raise invalid("a work call needs its arguments", 'send {"call": NAME, "args": {…}}')
         if request.get("call") == "work_prune":
             caller.require("stop", None)  # it is evidence: not for somebody with a few sessions to forget
+        if request.get("call") == "task_next" and not self.daemon.confirmed:
+            words = "this home came from a backup, and its backends run commands: none is given a task yet"
+            raise HoldfastError("not_allowed", words, "look at hold backend ls, then hold restore --confirm")
         if request.get("store") is not None:
             raise invalid("no request names a store: it is the home's setting", "hold status shows it")
         work = await self.work_store.work()
