@@ -56,6 +56,17 @@ def test_a_home_that_was_there_is_not_changed_by_a_variable(hold: HomeForTests, 
     assert not (tmp_path / "new.db").exists()
 
 
+def test_a_setting_that_was_written_before_the_home_was_made_stays(hold: HomeForTests, tmp_path: Path) -> None:
+    """By hand, or by a host that was killed in the middle of making the home."""
+    first, second = f"sqlite:///{tmp_path}/first.db", f"sqlite:///{tmp_path}/second.db"
+    (hold.path / "config.toml").write_text(f'# mine\n[store]\nurl = "{first}"\n')
+    told = hold("work", "ls", "--json", HOLDFAST_STORE=second)
+    assert told.json["error"]["code"] == "store_mismatch"
+    assert hold("work", "ls", HOLDFAST_STORE=first).code == 0
+    assert written(hold) == {"store": {"url": first}}
+    assert not (tmp_path / "second.db").exists()
+
+
 def test_a_variable_that_is_no_store_makes_no_home(hold: HomeForTests) -> None:
     told = hold("ls", "--json", HOLDFAST_STORE="mysql://me:hidden@x/y")
     assert (told.code, told.json["error"]["code"]) == (2, "invalid")

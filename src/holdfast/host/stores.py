@@ -10,7 +10,7 @@ from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..model.limits import PROJECT_FILE_BYTES_MAX
 from ..model.stores import VARIABLES, Stores
-from ..system.files import read_json, write_bytes, write_json
+from ..system.files import read_json, sync_file, write_bytes, write_json
 from ..system.trust import open_regular
 
 TYPE_CHECKING = False
@@ -22,11 +22,16 @@ if TYPE_CHECKING:
 def begin(home: Home, environ: MutableMapping[str, str]) -> None:
     """Take the variables out of the host's environment; for a home that is new, they are its setting."""
     given = {name: environ.pop(variable, None) for name, variable in VARIABLES.items()}
-    if os.path.exists(home.host_file):
+    if os.path.exists(home.host_file) or not any(given.values()):
         return
-    for name, url in given.items():
-        if url:
-            keep(home, name, stores.checked(url) if name == "store" else url)
+    known = _parsed(home)._asdict()  # written by hand, or by a host that was killed before it had made the rest
+    try:
+        for name, url in given.items():
+            if url and known[name] is None:
+                keep(home, name, stores.checked(url) if name == "store" else url)
+    except OSError as e:
+        words = f"cannot write to {home.path}: {e.strerror}"
+        raise HoldfastError("failed", words, "set HOLDFAST_HOME to a folder you may write") from None
 
 
 def keep(home: Home, name: str, url: str | None) -> None:
@@ -38,7 +43,9 @@ def keep(home: Home, name: str, url: str | None) -> None:
         secrets[name] = password
     if secrets or os.path.exists(home.store_secret):
         write_json(home.store_secret, secrets)  # first: a URL whose password is missing would be refused by its server
-    write_bytes(os.path.join(home.path, settings.FILE), made.encode())
+    path = os.path.join(home.path, settings.FILE)
+    write_bytes(path, made.encode())
+    sync_file(path)
 
 
 def _text(home: Home) -> str:
@@ -47,6 +54,20 @@ def _text(home: Home) -> str:
             return f.read(PROJECT_FILE_BYTES_MAX)
     except FileNotFoundError:
         return ""
+    except (OSError, ValueError) as e:
+        raise _unreadable(e) from None
+
+
+def _parsed(home: Home) -> Stores:
+    try:
+        return stores.parse(tomllib.loads(_text(home)))
+    except ValueError as e:
+        raise _unreadable(e) from None
+
+
+def _unreadable(e: Exception) -> HoldfastError:
+    words = f"{settings.FILE} does not say which store this home uses: {e}"
+    return HoldfastError("invalid", words, "mend it, then hold down")
 
 
 class StoreSetting:
@@ -61,11 +82,9 @@ class StoreSetting:
         self.broken: HoldfastError | None = None
         self._now = Stores()
         try:
-            self._now = stores.parse(tomllib.loads(_text(self._home)))
-        except (OSError, ValueError, HoldfastError) as e:
-            words = e.message if isinstance(e, HoldfastError) else str(e)
-            told = f"{settings.FILE} does not say which store this home uses: {words}"
-            self.broken = HoldfastError("invalid", told, "mend it, then hold down")
+            self._now = _parsed(self._home)
+        except HoldfastError as e:
+            self.broken = e
         if any(self._now) and os.path.lexists(self._home.restored):
             told = "this home came from a backup, which names another store or cache than its own"
             self.broken = HoldfastError("not_allowed", told, "look at it, then hold restore --confirm")
