@@ -241,9 +241,9 @@ def _postgres(rounds: int, steps: int) -> list[Result]:
     server = Server(on_disk=True, fsync="on")  # as servers are
     try:
         with ExitStack() as stack:
-            home = stack.enter_context(Ours())
-            ours = stack.enter_context(Engine("ours", server.url(), HOLDFAST_HOME=home.path))
-            each = stack.enter_context(Engine("each", server.url(), HOLDFAST_HOME=home.path))
+            one, other = stack.enter_context(Ours()), stack.enter_context(Ours())  # a home has one store
+            ours = stack.enter_context(Engine("ours", server.url(), HOLDFAST_HOME=one.path))
+            each = stack.enter_context(Engine("each", server.url(), HOLDFAST_HOME=other.path))
             dbos = stack.enter_context(Engine("dbos", server.url()))
             absurd = stack.enter_context(Engine("absurd", _with_absurd(server.url())))
             rates = _interleaved({"ours": ours, "each": each, "DBOS": dbos, "absurd": absurd}, rounds, steps)

@@ -2,7 +2,7 @@
 
     python docs/examples/migrate_postgres.py postgresql://me@db/shop 400        a table to try it with
     cd docs/examples
-    export HOLDFAST_STORE=postgresql://me@db/work                               workers on several machines share it
+    hold store use postgresql://me@db/work                                      homes on several machines share it
     hold worker migrate_postgres:jobs &
     hold worker migrate_postgres:jobs --standby &                               or on another machine
     hold work submit migrate --params '{"database": "postgresql://me@db/shop"}' --item 0 --item 1 --item 2 --item 3

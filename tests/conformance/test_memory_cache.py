@@ -62,10 +62,9 @@ async def talked(work: Any, mine: Any, count: int, first: int = 0) -> None:
 
 
 async def test_flushall_and_a_new_process_leave_the_window_as_it_was(
-    redis: Redis, store_url: str, monkeypatch: pytest.MonkeyPatch
+    redis: Redis, store_url: str
 ) -> None:
-    monkeypatch.setenv("HOLDFAST_CACHE", redis.url)
-    async with working(store_url) as work:
+    async with working(store_url, redis.url) as work:
         mine = await begun(work)
         await talked(work, mine, 40)
         before = await work.memory_window(run=mine["run"], max_tokens=200)
@@ -74,15 +73,14 @@ async def test_flushall_and_a_new_process_leave_the_window_as_it_was(
         assert await work.memory_window(run=mine["run"], max_tokens=200) == before
         assert (await work.memory_get(run=mine["run"], name="n"))["value"] == 35
     redis.say("FLUSHALL")
-    async with working(store_url) as work:
+    async with working(store_url, redis.url) as work:
         assert await work.memory_window(run=mine["run"], max_tokens=200) == before
 
 
 async def test_the_window_is_read_from_redis_and_only_what_is_new_from_the_store(
     redis: Redis, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOLDFAST_CACHE", redis.url)
-    async with working(store_url) as one, working(store_url) as two:
+    async with working(store_url, redis.url) as one, working(store_url, redis.url) as two:
         mine = await begun(one)
         await talked(one, mine, 10)
         assert len((await one.memory_window(run=mine["run"]))["messages"]) == 10
@@ -94,11 +92,10 @@ async def test_the_window_is_read_from_redis_and_only_what_is_new_from_the_store
         assert filled == []
 
 
-async def test_a_redis_that_is_away_is_no_error(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_redis_that_is_away_is_no_error(store_url: str) -> None:
     server = Redis()
     try:
-        monkeypatch.setenv("HOLDFAST_CACHE", server.url)
-        async with working(store_url) as work:
+        async with working(store_url, server.url) as work:
             mine = await begun(work)
             await talked(work, mine, 10)
             before = await work.memory_window(run=mine["run"])

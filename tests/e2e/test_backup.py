@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.client import archive
-from tests.support.home import HomeForTests, read_all, until
+from tests.support.home import HOLD, HomeForTests, read_all, until
 
 Member = tuple[str, bytes, bytes]  # name, type, data or link target
 
@@ -250,3 +250,51 @@ def test_a_backup_replaces_an_older_one_whole_and_a_device_not_at_all(hold: Home
 def test_there_is_nothing_to_back_up_without_a_home(other: HomeForTests, tmp_path: Path) -> None:
     assert other("backup", str(tmp_path / "b.tgz")).code == 3
     assert list(tmp_path.iterdir()) == []
+
+
+SETTINGS = """
+[notify]
+command = ["sh", "-c", "echo $HOLDFAST_ASK_ASK >> {folder}/told"]
+"""
+
+
+def test_what_a_backup_has_the_host_run_is_off_until_a_person_has_confirmed_it(
+    hold: HomeForTests, other: HomeForTests, tmp_path: Path
+) -> None:
+    (hold.path / "config.toml").write_text(SETTINGS.format(folder=tmp_path))
+    assert hold("project", "init", "shop", "--root", str(tmp_path)).code == 0
+    assert hold("backend", "add", "mine", "--", "touch", f"{tmp_path}/ran").code == 0
+    assert hold("task", "add", "t", "--project", "shop", "--backend", "mine").code == 0
+    assert hold("backup", str(tmp_path / "b.tar.gz")).code == 0
+    assert "hold restore --confirm" in other("restore", str(tmp_path / "b.tar.gz")).err
+    assert other("status", "--json").json["host"]["confirmed"] is False
+    first = other("ask", "one?", "--json").json["id"]
+    run = other("work", "run", "--project", "shop", "--once")
+    assert (run.code, "hold restore --confirm" in run.err) == (4, True), run.err
+    assert not (tmp_path / "ran").exists()
+    other.kill_daemon()
+    shown = other("restore", "--confirm")
+    assert shown.code == 2
+    assert "echo $HOLDFAST_ASK_ASK" in shown.out
+    assert "backend mine: " in shown.out
+    inside = other.run().exec(f"{' '.join(HOLD)} restore --confirm --yes", timeout=60)
+    assert "outside of any session" in inside.output
+    assert other("restore", "--confirm", "--yes").code == 0
+    second = other("ask", "two?", "--json").json["id"]
+    until(lambda: (tmp_path / "told").exists() and second in (tmp_path / "told").read_text())
+    assert first not in (tmp_path / "told").read_text()
+    assert other("restore", "--confirm", "--yes").code == 5
+    assert other("work", "run", "--project", "shop", "--once").code in (0, 1)
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_backup_does_not_choose_a_store_elsewhere(other: HomeForTests, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/planted.db"
+    saved = crafted(tmp_path / "b.tar.gz", [("config.toml", tarfile.REGTYPE, f'[store]\nurl = "{url}"\n'.encode())])
+    assert other("restore", str(saved)).code == 0
+    told = other("work", "ls")
+    assert (told.code, "came from a backup" in told.err) == (4, True), told.err
+    assert not (tmp_path / "planted.db").exists()
+    assert other("restore", "--confirm", "--yes").code == 0
+    assert other("work", "ls").code == 0
+    assert (tmp_path / "planted.db").exists()

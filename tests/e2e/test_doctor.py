@@ -261,9 +261,9 @@ def test_a_home_over_a_network_is_a_warning() -> None:
 
 def test_a_home_of_somebody_else_fails_unless_root_asks() -> None:
     about: Any = SimpleNamespace(st_mode=0o40700, st_uid=1)
-    assert place.judge_home("/h", about, 1000, writable=True)["status"] == "fail"
-    assert place.judge_home("/h", about, 0, writable=True)["status"] == "ok"
-    assert place.judge_home("/h", about, 1, writable=False)["status"] == "fail"
+    assert place.judge_home("/h", about, ("it belongs to uid 1", "chown"), writable=True)["status"] == "fail"
+    assert place.judge_home("/h", about, None, writable=True)["status"] == "ok"
+    assert place.judge_home("/h", about, None, writable=False)["status"] == "fail"
 
 
 def test_an_older_or_replaced_daemon_is_a_warning_that_says_sessions_go_on() -> None:

@@ -187,6 +187,7 @@ async def test_the_async_client_runs_coroutines_and_plain_functions_as_steps(
 
     for store in (None, postgres.url()):
         if store:
+            assert hold("store", "use", store).code == 0
             monkeypatch.setenv("HOLDFAST_STORE", store)
         async with AsyncHost(str(hold.path)) as host, await host.work.run(items=["1", "2", "3"]) as run:
             values = [await run.step(item, fetch, int(item)) for item in run.items]

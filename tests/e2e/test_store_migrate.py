@@ -63,6 +63,9 @@ def test_all_of_the_work_is_on_the_server_and_goes_on_there(
     assert "secret" not in moved.out
     for table, count in counts.items():
         assert postgres.sql(f"SELECT COUNT(*) FROM {table}", url) == str(count)
+    file = hold.host.call("store")["store"]
+    assert hold("store", "use", url).code == 0
+    assert everything(hold.host, run) == before  # through the host
     monkeypatch.setenv("HOLDFAST_STORE", url)
     with Host(str(hold.path)) as there:
         assert everything(there, run) == before
@@ -70,6 +73,7 @@ def test_all_of_the_work_is_on_the_server_and_goes_on_there(
         assert again.step("pay", lambda: 5, verify=lambda: None) == 5
         again.finish()
     monkeypatch.delenv("HOLDFAST_STORE")
+    assert hold("store", "use", file).code == 0
     assert everything(hold.host, run) == before  # the file is as it was
 
 
@@ -79,7 +83,7 @@ def test_what_cannot_be_moved_is_told_in_one_line_and_nothing_is_kept(hold: Home
     busy = hold("store", "migrate", url, "--json")
     assert (busy.code, busy.json["error"]["code"]) == (5, "busy")
     run.finish()
-    assert postgres.sql("SELECT COUNT(*) FROM run", url) == "0"
+    assert postgres.sql("SELECT COUNT(*) FROM pg_tables WHERE tablename = 'run'", url) == "0", "not even looked at"
     assert hold("store", "migrate", url).code == 0
     twice = hold("store", "migrate", url, "--json")
     assert (twice.code, twice.json["error"]["code"]) == (5, "conflict")
@@ -87,13 +91,16 @@ def test_what_cannot_be_moved_is_told_in_one_line_and_nothing_is_kept(hold: Home
     for wrong, code in (("sqlite:///x.db", 2), ("nonsense", 2), (postgres.url("wrong"), 4), ("postgresql://u@127.0.0.1:1/d", 1)):
         told = hold("store", "migrate", wrong)
         assert (told.code, told.err.count("\n")) == (code, 1), told.err
-    assert hold("store", "migrate", url, HOLDFAST_STORE=url).code == 2
+    assert hold("store", "use", url).code == 0
+    assert hold("store", "migrate", url).code == 2
 
 
 def test_a_row_that_changes_on_its_way_is_found_and_nothing_is_kept(hold: HomeForTests, postgres: Server) -> None:
     some_work(hold.host)
     url = postgres.url()
-    assert hold("work", "ls", HOLDFAST_STORE=url).code == 0  # makes the schema
+    file = hold.host.call("store")["store"]
+    for one in (url, file):
+        assert hold("store", "use", one).code == 0  # makes the schema
     change = "CREATE FUNCTION spoil() RETURNS trigger AS $$ BEGIN NEW.body := NEW.body || ' '; RETURN NEW; END $$ LANGUAGE plpgsql;"
     postgres.sql(change + "CREATE TRIGGER spoil BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.seq = 600) EXECUTE FUNCTION spoil()", url)
     told = hold("store", "migrate", url, "--json")

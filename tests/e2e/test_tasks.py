@@ -307,6 +307,8 @@ def test_backups_and_a_move_to_a_server_have_the_tasks(
     assert moved.code == 0, moved.out + moved.err
     counts = {t["table"]: t["rows"] for t in moved.json["tables"]}
     assert (counts["project"], counts["task"], counts["dependency"], counts["policy"]) == (1, 2, 1, 1)
+    assert hold("store", "use", url).code == 0
+    assert facts(hold) == before  # through the host
     hold.env["HOLDFAST_STORE"] = url
     assert facts(hold) == before
     assert ok(hold, "task", "done", "2")["active_phase"] == "ship"

@@ -134,13 +134,13 @@ async def every_tool(tools: Tools, folder: Path) -> set[str]:
     assert (await call("ports"))["ports"] == []
     asked = await call("ask", text="Which branch?", options=["main", "next"], wait_s=0)
     assert asked["state"] == "open"
-    await _work(call, folder)
+    await _work(call)
     ended = await call("kill", session="shell", why="done")
     assert ended["state"] == "exited"
     return called
 
 
-async def _work(call: Any, folder: Path) -> None:
+async def _work(call: Any) -> None:
     run = (await call("task", do="start", task="free-standing", why="to try"))["run"]
     assert (await call("step", run=run, do="begin", key="copy:1", args=["a"], why="copy a"))["decision"] == "execute"
     await call("step", run=run, do="end", key="copy:1", result={"rows": 3})
@@ -151,10 +151,8 @@ async def _work(call: Any, folder: Path) -> None:
     assert (await call("checkpoint", run=run))["state"]["goal"] == "move it"
     await call("note", run=run, text="rsync is not there", kind="learned")
     await call("artifact", run=run, name="report.md", content="# all well")
-    (folder / "kept.txt").write_text("from a file")
-    await call("artifact", run=run, path=str(folder / "kept.txt"))
-    assert (await call("artifact", run=run, name="kept.txt"))["content"] == "from a file"
-    assert len((await call("artifact", run=run))["artifacts"]) == 2
+    assert (await call("artifact", run=run, name="report.md"))["content"] == "# all well"
+    assert len((await call("artifact", run=run))["artifacts"]) == 1
     assert (await call("claim", do="add", run=run, session="shell"))["state"] == "holds"
     assert (await call("claim", do="check", run=run))["hold"] is True
     brief = await call("resume", task=run)

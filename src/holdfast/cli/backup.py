@@ -15,6 +15,7 @@ import sys
 import time
 
 from ..client import archive
+from ..client.process import check_home
 from ..client.sync import Host
 from ..model.errors import HoldfastError, invalid, not_found
 from ..model.times import rfc3339
@@ -35,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
     home = Host(autostart=False).home.path
     if not os.path.isdir(home):
         raise not_found(f"there is no home at {home}", "nothing has been started here yet")
+    check_home(home)
     about = {"version": VERSION, "created_at": rfc3339(time.time()), "home": home}
     if args.file == "-":
         if sys.stdout.isatty() or args.json:

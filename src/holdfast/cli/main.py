@@ -60,7 +60,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("resume", "all that somebody needs to go on with a task, a run, a project"),
     "report": ("report", "what was done in a time span, by whom, with what result"),
     "worker": ("worker", "run Python jobs; take over from a worker that died"),
-    "store": ("store", "move the work from SQLite to PostgreSQL"),
+    "store": ("store", "which database the work is kept in"),
     "mcp": ("mcp", "the MCP server for agents, on stdin and stdout"),
     "connect": ("connect", "connect an agent's program to this host: claude, codex, cursor, vscode"),
     "hook": ("hook", "an agent's own hook: its approvals and questions become inbox items"),

@@ -54,9 +54,12 @@ def _overview(host: Host, *, as_json: bool) -> int:
     if sys.stdout.isatty():
         print(f"{output.paint('host', 'bold')} {about['id']}, pid {about['pid']}, version {about['version']},"
               f" up {output.age(about['started_at'], now)}, home {output.safe(about['home'])}"
-              f"{_served(about)}\n")  # fmt: skip
+              f"{_kept(about)}{_served(about)}\n")  # fmt: skip
     else:
         print("\t".join(map(str, ("host", about["id"], about["pid"], about["version"], about["started_at"]))))
+        for name in ("store", "cache"):
+            if about.get(name):
+                print(f"{name}\t{output.safe(about[name])}")
         if about.get("web"):
             print(f"web\t{about['web']['url']}\t{about['web']['pid'] or '-'}")
     shown = [s for s in answer["sessions"] if s["state"] in ("live", "lost") or s.get("restart_at")]
@@ -68,6 +71,13 @@ def _overview(host: Host, *, as_json: bool) -> int:
     if ended:
         output.note(f"and {ended} ended: hold ls -a")
     return 0
+
+
+def _kept(about: dict[str, Any]) -> str:
+    """Where the work is, unless it is where it always is."""
+    store, cache = about.get("store") or "", about.get("cache")
+    elsewhere = f", store {output.safe(store)}" if store and not store.endswith(f"{about['home']}/work.db") else ""
+    return elsewhere + (f", cache {output.safe(cache)}" if cache else "")
 
 
 def _served(about: dict[str, Any]) -> str:

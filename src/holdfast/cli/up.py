@@ -25,6 +25,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ..client import project_file
 from ..client.sync import Host, Session, start_request
 from ..client.web import login_link
 from ..model import recipes, web
@@ -94,14 +95,9 @@ def _serve(args: argparse.Namespace, host: Host) -> dict[str, Any] | None:
 
 
 def _chosen(names: list[str]) -> list[recipes.Recipe]:
-    for path in recipes.places(os.getcwd()):
-        try:
-            with open(path, encoding="utf-8") as f:
-                text = f.read()
-        except FileNotFoundError:
-            continue
-        except (OSError, UnicodeDecodeError) as e:
-            raise HoldfastError("failed", f"cannot read {path}: {e}", "it is a text file of yours") from None
+    found = project_file.nearest(os.getcwd())
+    if found is not None:
+        path, text = found
         return recipes.in_order(recipes.parse(text, os.path.dirname(path)), names)
     if names:
         raise not_found(f"there is no {recipes.FILE} here or above", "write one (hold up --help), or use hold run")

@@ -40,6 +40,9 @@ class AsyncBriefs(AsyncExecs):
         """
         where = context(project)
         kind, spec = claimed(port, file, pid, command, session, timeout, where["cwd"] or "/")
+        if kind == "file" and not self._host.local_files:
+            words = "a file is claimed where it can be looked at, not over HTTP"
+            raise HoldfastError("not_allowed", words, "hold claim add --file, in a session on that machine")
         whose = await self._host.call("status", session=session) if session is not None else None
         if whose is not None:
             spec["session"] = whose["id"]
@@ -88,8 +91,9 @@ class AsyncBriefs(AsyncExecs):
         sessions: dict[str, Json] = {}
         told = []
         for claim in claims:
-            if claim["kind"] == "command" and not commands:
-                told.append(claim)
+            looked = {"command": commands, "file": self._host.local_files}
+            if not looked.get(claim["kind"], True):
+                told.append(claim)  # as it was when it was last looked at
                 continue
             now: Json = {"host": facts["host"], "boot": facts["boot"]}
             if claim["host"] in (None, facts["host"]):
@@ -147,7 +151,7 @@ class AsyncBriefs(AsyncExecs):
         """Run a claimed command as a verification runs; the session of one that failed stays, to be looked at."""
         from .verification import verify
 
-        if not claim_files.is_folder(spec["cwd"]):
+        if self._host.local_files and not claim_files.is_folder(spec["cwd"]):
             return {"state": "unknown", "exit_code": None, "why": f"there is no folder {spec['cwd']}"}
         checks = [{"command": spec["command"], "timeout_s": spec["timeout_s"]}]
         result = (await verify(

@@ -29,12 +29,16 @@ _REPEATABLE = frozenset({
     "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
     "exec_outcome", "facts", "ask", "asked", "inbox", "answer", "recording", "doctor",
     "whoami", "operator_ls", "operator_find", "timeline", "journal_head", "journal_verify", "work",
-    "withdraw", "started", *_ONCE,
+    "withdraw", "started", "store", *_ONCE,
 })  # fmt: skip
 
 
 class Calls:
     """Connections to a host, made as needed and reused, one request at a time each. A part of Host."""
+
+    # Whether who asks here is who this process runs for, so that a path they name may be opened by it. The web process
+    # speaks for people and agents elsewhere, and says no for all of them.
+    local_files = True
 
     def __init__(
         self, home: str | None = None, *, autostart: bool = True, operator: str | None = None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from ..model.limits import CLAIM_FILE_BYTES_MAX
 from ..model.times import rfc3339
+from .local_files import Opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,16 +23,14 @@ def look(path: str, seen: Json) -> Json:
     The mark is what the kernel changes with every write: a file that still has it is the one that was hashed.
     """
     try:
-        # A FIFO must not make us wait for its writer.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        opened = Opened(path)
     except (FileNotFoundError, NotADirectoryError):
         return {"exists": False}
     except (OSError, ValueError) as e:
-        return {"error": (e.strerror if isinstance(e, OSError) else None) or "its name cannot be one"}
-    with open(fd, "rb", buffering=0) as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            return {"error": "it is not a regular file"}
+        words = (e.strerror or str(e)) if isinstance(e, OSError) else "its name cannot be one"
+        return {"error": words}
+    with opened, open(opened.fd, "rb", buffering=0, closefd=False) as file:
+        found = os.fstat(opened.fd)
         if found.st_size > CLAIM_FILE_BYTES_MAX:
             return {"error": f"it has more than {CLAIM_FILE_BYTES_MAX:,} bytes"}
         mark = f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"

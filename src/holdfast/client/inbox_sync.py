@@ -34,10 +34,12 @@ class Inbox(Calls):
         return typed(item if wait is None else self.asked_raw(item["id"], wait), Ask)
 
     def ask_raw(
-        self, text: str, *, session: str | None, options: Sequence[str], why: str | None, dialog: Json | None = None
-    ) -> Json:
+        self, text: str, *, session: str | None, options: Sequence[str], why: str | None, kind: str = "question",
+        dialog: Json | None = None,
+    ) -> Json:  # fmt: skip
         answer: Json = self.call(
-            "ask", ask=ids.new("ask_"), text=text, session=session, options=list(options), why=why, dialog=dialog
+            "ask", ask=ids.new("ask_"), text=text, kind=kind, session=session, options=list(options), why=why,
+            dialog=dialog,
         )
         return answer
 

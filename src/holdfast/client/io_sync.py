@@ -10,6 +10,7 @@ import time
 
 from ..model.errors import HoldfastError
 from ..model.home import Home
+from ..system import trust
 from ..system.arrival import FLUSHED_S, Arrival
 from ..wire import requests
 from ..wire.sockets import reachable
@@ -28,11 +29,15 @@ _CONNECT_PAUSE_S = 0.02
 
 
 def connect_socket(home: Home) -> socket.socket:
+    """To the host of a home that is the caller's alone. What is sent over it (an environment, a proof) is for no other
+    user, whoever replaced the socket between the look and the connection."""
+    trust.check_home(home.path)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     folder = -1
     try:
         address, folder = reachable(home.socket)
         sock.connect(address)
+        trust.check_server(sock, home.socket)
     except BaseException:
         sock.close()
         raise

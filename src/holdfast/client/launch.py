@@ -7,6 +7,7 @@ import sys
 
 from ..model.errors import HoldfastError
 from ..model.home import ISOLATED, Home
+from ..system import trust
 
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "host", "__main__.py")
 # The daemon outlives this client: it gets what it needs to find its files and programs, and nothing of the session.
@@ -27,6 +28,7 @@ def start_host(home: Home) -> None:
 def _make_home(home: Home) -> None:
     try:
         os.makedirs(home.path, mode=0o700, exist_ok=True)
+        trust.check_home(home.path)  # another user may have been quicker to make it
         if not os.access(home.path, os.W_OK | os.X_OK):
             raise PermissionError(13, "Permission denied")
     except OSError as e:
@@ -55,12 +57,23 @@ def _started_by_unit(home: Home) -> bool:
     return False
 
 
+def _first_setting() -> dict[str, str]:
+    from ..model.stores import VARIABLES, checked
+
+    found = {name: os.environ[variable] for name, variable in VARIABLES.items() if os.environ.get(variable)}
+    if "store" in found:
+        found["store"] = checked(found["store"])
+    return {VARIABLES[name]: url for name, url in found.items()}
+
+
 def _start(home: Home) -> None:
     import subprocess  # here: most commands find a daemon and need not pay for it
 
     ready, theirs = os.pipe()
     env = {k: v for k, v in os.environ.items() if k in _KEPT}
     env["HOLDFAST_HOME"] = home.path
+    if not os.path.exists(home.host_file):  # the home is made now, and these are its setting from here on
+        env |= _first_setting()
     try:
         # The entry forks at once and its parent ends: the daemon is nobody's child, and no zombie of ours later.
         launcher = subprocess.Popen(

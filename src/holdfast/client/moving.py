@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 
+from ..model import stores
 from ..model.errors import invalid
 from .sync import Host
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def migrate(host: Host, url: str, tell: Callable[[str, int], None]) -> Json:
     """Copy all of it and check it; the file stays as it was. What was copied, table by table."""
     from ..store.copying import copy
-    from ..store.open import is_server, without_password
 
-    if not is_server(url):
-        raise invalid(f"{without_password(url)!r} is no PostgreSQL server", "postgresql://USER@HOST/DATABASE")
-    work = host.work
-    if work.store and is_server(work.store):
-        raise invalid("HOLDFAST_STORE names a server already", "unset it: what is moved is the home's file")
-    work.runs(limit=1)  # the host brings the file's schema up to date, and flushes what it has
-    path = work.store[len("sqlite:///") :] if work.store else host.home.work_db
-    tables = asyncio.run(copy(os.path.abspath(path), url, tell))
-    return {"from": path, "to": without_password(url), "tables": tables, "rows": sum(t["rows"] for t in tables)}
+    if not stores.is_server(url):
+        raise invalid(f"{stores.without_password(url)!r} is no PostgreSQL server", "postgresql://USER@HOST/DATABASE")
+    used = host.call("store_use")  # refused to whom it is not for, and while a lease is held
+    if used["server"]:
+        raise invalid("this home's work is on a server already", "hold status shows which")
+    host.work.runs(limit=1)  # the host brings the file's schema up to date, and flushes what it has
+    path = stores.file_of(used["store"])
+    tables = asyncio.run(copy(path, url, tell))
+    rows = sum(t["rows"] for t in tables)
+    return {"from": path, "to": stores.without_password(url), "tables": tables, "rows": rows}

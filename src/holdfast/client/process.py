@@ -1,4 +1,4 @@
-"""This process as the machine knows it: its name, its start, its registration as a role; and no core file of it."""
+"""This process as the machine knows it: its name, its start, its registration as a role; whose home it may use."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from ..model import ids
 from ..system import here
 from ..system.kernel import register, set_name, set_undumpable, start_time
 from ..system.tree import read_stat
+from ..system.trust import check_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["acts_for", "register", "set_name", "set_undumpable", "start_time", "this_process"]
+__all__ = ["acts_for", "check_home", "register", "set_name", "set_undumpable", "start_time", "this_process"]
 
 _id = (0, "")  # the number that this process made up, and whose it is: a child that was forked makes its own
 # What stands between an agent and the commands it runs, and does not outlive them.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from ..model.errors import invalid
-from ..model.recipes import FILE, places
+from ..model.recipes import FILE
+from .project_file import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,22 +23,17 @@ def context(project: str | None = None) -> dict[str, Any]:
 
 
 def _named(cwd: str) -> str | None:
-    """`[project] name` of the nearest file that has one."""
-    for path in places(cwd):
-        try:
-            with open(path, "rb") as file:
-                text = file.read()
-        except OSError:
-            continue
-        if b"[project]" not in text:
-            return None
-        import tomllib
+    """`[project] name` of the nearest file."""
+    found = nearest(cwd, readable=True)
+    if found is None or "[project]" not in found[1]:
+        return None
+    path, text = found
+    import tomllib
 
-        try:
-            name = tomllib.loads(text.decode()).get("project", {}).get("name")
-        except (ValueError, AttributeError) as e:
-            raise invalid(f"{path}: {e}", f"mend {FILE}, or name the project: --project NAME") from None
-        if name is not None and not isinstance(name, str):
-            raise invalid(f"{path}: a project's name is text", 'write [project] and name = "…"')
-        return name
-    return None
+    try:
+        name = tomllib.loads(text).get("project", {}).get("name")
+    except (ValueError, AttributeError) as e:
+        raise invalid(f"{path}: {e}", f"mend {FILE}, or name the project: --project NAME") from None
+    if name is not None and not isinstance(name, str):
+        raise invalid(f"{path}: a project's name is text", 'write [project] and name = "…"')
+    return name

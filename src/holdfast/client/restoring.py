@@ -9,6 +9,7 @@ import shutil
 
 from ..model.errors import HoldfastError
 from ..model.home import Home
+from ..system import trust
 from ..system.files import read_json, write_json
 from ..system.kernel import lock_held
 from . import archive
@@ -41,6 +42,8 @@ def restore(source: IO[bytes], host: Host, *, force: bool, stamp: str) -> dict[s
             disk = os.statvfs(staged)
             about = archive.unpack(source, staged, disk.f_bavail * disk.f_frsize - _SPARE_BYTES)
             about["sessions"] = _settle(Home(staged))
+            # Whoever made the file wrote them: they are off until a person has looked.
+            write_json(Home(staged).restored, {"at": stamp, "from": str(about.get("home"))})
             about["moved_to"] = None
             if _sessions(home) or os.path.exists(home.ledger):  # keys and journal are never mixed with others
                 about["moved_to"] = _swap(staged, home, stamp)
@@ -57,6 +60,7 @@ def _unused(home: Home) -> Iterator[None]:
     """Hold the host's lock meanwhile: no daemon runs, and none can start."""
     made = not os.path.isdir(home.path)
     os.makedirs(home.path, mode=0o700, exist_ok=True)
+    trust.check_home(home.path)
     lock = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

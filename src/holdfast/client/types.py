@@ -172,8 +172,8 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """An inbox item. `kind` is input, secret, menu, question, approval, control_request, held_controls or parked_run; `state`
-    begins as open."""
+    """An inbox item. `kind` is input, secret, menu, question, approval, control_request, held_controls or parked_run;
+    `state` begins as open."""
 
     id: str
     kind: str

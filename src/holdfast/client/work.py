@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..model import ids
+from ..model import ids, stores
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import (
     ARTIFACT_BYTES_MAX,
@@ -21,7 +21,9 @@ from ..model.limits import (
     STORE_WAIT_S,
 )
 from ..model.work import Fenced, Leaving
+from ..system.files import read_json
 from ..wire import requests
+from . import contract_files
 from .briefs import AsyncBriefs
 from .process import this_process
 from .project import context
@@ -50,40 +52,58 @@ _WITH_REQUEST = frozenset({
 })  # fmt: skip
 _NOTING = frozenset({"log_append", "memory_append", "memory_set", "checkpoint_restore"})  # one call is one note
 _FREEING = frozenset({"step_settle", "run_retry", "run_end"})  # by hand: what was parked may go on
+_CONTRACTED = frozenset({"task_add", "task_contract"})  # calls that bring a contract
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 
 
 class AsyncWork(AsyncBriefs):
-    """The work plane of a host, or of the PostgreSQL server that HOLDFAST_STORE names."""
+    """The work plane of a host: its store is the home's setting, which no request names.
 
-    def __init__(self, host: AsyncHost, store: str | None = None) -> None:
+    Where HOLDFAST_STORE is set it has to be that store. For now, a PostgreSQL server is then written by this process.
+    """
+
+    def __init__(self, host: AsyncHost) -> None:
         self._host = host
-        self.store = store_url(store or os.environ.get("HOLDFAST_STORE"))
         self.tasks = AsyncTasks(self)
         self._direct: AsyncDirect | None = None
-        if self.store and self.store.partition("://")[0] in ("postgresql", "postgres"):
-            self._direct = AsyncDirect(self.store, host.operator)
+        self._compared = not any(os.environ.get(variable) for variable in stores.VARIABLES.values())
 
-    @property
-    def shared(self) -> bool:
-        """Whether it is on a server that others write as well, past this host."""
-        return self._direct is not None
+    async def _compare_store(self) -> None:
+        """Refuse a variable that names another store or cache than the home uses."""
+        used = await self._host.call("store")
+        for name, variable in stores.VARIABLES.items():
+            asked = os.environ.get(variable)
+            if asked and (wrong := stores.mismatch(name, asked, used[name])) is not None:
+                raise wrong
+        if os.environ.get(stores.VARIABLES["store"]) and used["server"]:
+            secret = read_json(self._host.home.store_secret) or {}
+            url, cache = (
+                stores.joined(os.environ.get(variable) or used[name], secret.get(name)) if used[name] else None
+                for name, variable in stores.VARIABLES.items()
+            )
+            assert url is not None
+            self._direct = AsyncDirect(url, self._host.operator, cache)
+        self._compared = True
 
     async def call(self, name: str, /, **args: Any) -> Any:
         """One call of the work plane by its name; for what has no method of its own."""
+        if name in _CONTRACTED and self._host.local_files:
+            await self._possible(name, args)
         return await self.ask(name, args)
 
     async def ask(self, name: str, args: Json, codec: Codec = requests) -> Any:
         """`call`, for whoever knows how its arguments are written best."""
         if name in _WITH_REQUEST:
             args.setdefault("request", ids.new("req_"))
+        if not self._compared:
+            await self._compare_store()
         if self._direct is not None:
             answer = await self._direct.call(name, args)
             if name in _FREEING and args.get("epoch") is None:
                 await self.tell_parked()
             return answer
         deadline = time.monotonic() + STORE_WAIT_S
-        message = {"op": "work", "call": name, "args": args, "store": self.store}
+        message = {"op": "work", "call": name, "args": args}
         while True:  # a host that dies again and again while it is asked is waited out, as a restarting server is
             try:
                 return (await self._host.exchange(message, codec))[0]
@@ -91,6 +111,18 @@ class AsyncWork(AsyncBriefs):
                 if e.code != "host_gone" or time.monotonic() >= deadline:
                     raise
             await sleep(_STANDBY_PAUSE_S)
+
+    async def _possible(self, name: str, args: Json) -> None:
+        """Refuse verification that could never pass, before it is sent: the host looks at no file that is named."""
+        given = args.get("contract")
+        if type(given) is not dict or not given.get("verification"):
+            return
+        where: Json = {k: args[k] for k in ("project", "cwd") if k in args}
+        if name == "task_add":
+            contract_files.check(given, args.get("title"), None, (await self.ask("project_show", where))["root"])
+            return
+        found = await self.ask("task_show", {"task": args.get("task"), **where})
+        contract_files.check(given, args.get("title"), found["contract"], found["root"])
 
     async def run(
         self, *, task: str | None = None, params: Mapping[str, Any] | None = None, items: Sequence[str] | None = None,
@@ -158,10 +190,8 @@ class AsyncWork(AsyncBriefs):
         """The runs that wait for a person. Of a store on a server, this home's inbox is told."""
         found: list[Json] = await self.call("run_parked")
         if self._direct is not None and self.store is not None:
-            from ..store.open import without_password
-
             try:
-                await self._host.call("parked", store=without_password(self.store), runs=found)
+                await self._host.call("parked")
             except HoldfastError:
                 pass  # no host here, or none that lets us: whoever looks at the store sees them
         return found
@@ -222,7 +252,7 @@ class AsyncWork(AsyncBriefs):
 
     def beside(self) -> AsyncWork:
         """The same work plane for a heartbeat that runs beside the caller; `left` when it ends."""
-        return self if self._direct is not None else AsyncWork(twin(self._host), self.store)
+        return self if self._direct is not None else AsyncWork(twin(self._host))
 
     def left(self) -> None:
         if self._direct is None:
@@ -394,15 +424,6 @@ class AsyncRun(AsyncRunState, AsyncSteps):
 
     async def _call_read(self, name: str, /, **args: Any) -> Any:
         return await self._work.call(name, run=self.id, **args)
-
-
-def store_url(url: str | None) -> str | None:
-    """HOLDFAST_STORE as the host can use it: it works in another folder, and so needs the whole path."""
-    if url and url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
-        return "sqlite:///" + os.path.abspath(url[len("sqlite:///") :])
-    if url and "://" not in url:
-        raise invalid(f"{url[:80]!r} is no store", "HOLDFAST_STORE is sqlite:///FILE or postgresql://USER@HOST/DATABASE")
-    return url or None
 
 
 def own_name() -> str:

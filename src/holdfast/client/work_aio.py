@@ -123,8 +123,8 @@ class AsyncBeat:
 class AsyncDirect:
     """A PostgreSQL work plane, written by this process."""
 
-    def __init__(self, url: str, operator: str | None) -> None:
-        self._url, self._by = url, operator or user_name()
+    def __init__(self, url: str, operator: str | None, cache: str | None = None) -> None:
+        self._url, self._by, self._cache = url, operator or user_name(), cache
         self._opening: asyncio.Task[Any] | None = None
 
     async def call(self, name: str, args: dict[str, Any]) -> Any:
@@ -137,7 +137,7 @@ class AsyncDirect:
         from ..store.open import open_store
         from ..work.service import Work
 
-        return Work(await open_store(self._url), self._by)
+        return Work(await open_store(self._url), self._by, self._cache)
 
     def close(self) -> None:
         opening, self._opening = self._opening, None

@@ -101,8 +101,8 @@ class Direct:
     thread and its answer back took as long as the server took for both.
     """
 
-    def __init__(self, url: str, operator: str | None) -> None:
-        self._url, self._by = url, operator or user_name()
+    def __init__(self, url: str, operator: str | None, cache: str | None = None) -> None:
+        self._url, self._by, self._cache = url, operator or user_name(), cache
         self._lock, self._near_lock = threading.Lock(), threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._work: Any = None
@@ -161,7 +161,7 @@ class Direct:
         from ..store.open import open_store
         from ..work.service import Work
 
-        return Work(await open_store(self._url), self._by)
+        return Work(await open_store(self._url), self._by, self._cache)
 
     async def _open_beside(self) -> Any:
         from ..store.postgres_near import NearPostgres

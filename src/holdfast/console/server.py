@@ -121,6 +121,7 @@ def main(home: Home, host: str, port: int, ready_fd: int, public: str | None = N
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     registration = process.register(home.roles)
     _at_home()
+    AsyncHost.local_files = False
     try:
         lock = take_lock(home)
         sock = bind(host, port)

@@ -32,7 +32,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "ask": ("", ANYONE), "asked": ("", ANYONE), "inbox": ("", ANYONE), "answer": ("", ANYONE),
     "withdraw": ("", ANYONE), "decided": ("", ANYONE),
     # durable work
-    "work": ("work", OWN), "parked": ("work", OWN),
+    "work": ("work", OWN), "parked": ("work", OWN), "store": ("", ANYONE), "store_use": ("enrol", HOST),
+    "restore_confirm": ("enrol", HOST),
     # operators; delegation is judged by the grant it starts from
     "operator_ls": ("", ANYONE), "operator_find": ("", ANYONE), "operator_add": ("enrol", HOST),
     "operator_grant": ("", ANYONE), "operator_revoke": ("", ANYONE),

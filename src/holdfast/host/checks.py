@@ -6,6 +6,7 @@ import asyncio
 import os
 
 from ..log import verify
+from ..model import isolation
 from ..model.errors import HoldfastError
 from ..model.findings import Finding, fail, ok, some, warn
 from ..model.journal import Verdict
@@ -30,6 +31,8 @@ async def check(daemon: Daemon, deep: bool) -> list[Finding]:
         _zygote(daemon.zygote.pid),
         judge_keepers(answers),
         judge_lost([(s.name, len(views.survivors_of(s))) for s in sessions if s.state == "lost"]),
+        judge_exposed(_exposing(sessions, daemon.home.path)),
+        judge_confirmed(confirmed=daemon.confirmed),
         judge_descriptors(len(os.listdir("/proc/self/fd")), os.sysconf("SC_OPEN_MAX")),
         await asyncio.to_thread(cgroup_probe.finding),
         judge_grants(daemon.operators.unsound(), len(daemon.operators.grants)),
@@ -86,6 +89,27 @@ def judge_lost(lost: list[tuple[str, int]]) -> Finding:
                     "hold stop SESSION ends them; hold restart SESSION starts it again")  # fmt: skip
     return warn("lost sessions", f"no keeper, and no record of the end: {some([n for n, _ in lost])}",
                 "hold logs SESSION still reads them; hold restart SESSION or hold rm SESSION")  # fmt: skip
+
+
+def _exposing(sessions: list[Session], home: str) -> list[str]:
+    real = os.path.realpath(home)
+    seen = [(s.name, isolation.from_dict(view)) for s in sessions if s.live and (view := s.manifest.get("isolation"))]
+    return [name for name, view in seen if isolation.exposing(view, real)]
+
+
+def judge_exposed(names: list[str]) -> Finding:
+    """Isolated sessions that an older version started with a folder above the home to write."""
+    if names:
+        return fail("home from inside", f"isolated programs can put another home in its place: {some(names)}",
+                    "hold stop SESSION, and start it with a narrower --write or --cwd")  # fmt: skip
+    return ok("home from inside", "no isolated program can write above it")
+
+
+def judge_confirmed(*, confirmed: bool) -> Finding:
+    if not confirmed:
+        return warn("restored", "what the backup has this host run is off: notifications, backends, another store",
+                    "look at config.toml and hold backend ls, then hold restore --confirm")  # fmt: skip
+    return ok("restored", "nothing waits to be confirmed")
 
 
 def judge_grants(unsound: list[str], sound: int) -> Finding:

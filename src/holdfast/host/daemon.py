@@ -17,9 +17,10 @@ from ..model import ids
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..model.times import rfc3339
-from ..system import kernel
+from ..system import kernel, trust
 from ..system.files import read_json, write_json
 from ..version import VERSION
+from . import stores
 from .desk import Desk
 from .doors import Doors
 from .identity import Identities
@@ -90,6 +91,7 @@ class Daemon:
         self.tokens = Tokens(self.ledger, self.operators)
         self.logins = Logins(self.ledger, self.operators)
         self.web = Web(home)
+        self.stores = stores.StoreSetting(home)
         self.screens = Screens()
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
@@ -111,11 +113,16 @@ class Daemon:
         write_json(self.home.host_file, made)
         return made
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether all that its settings run may run: false in a home that was restored, until a person has looked."""
+        return not os.path.lexists(self.home.restored)
+
     def about(self) -> Json:
         return {
             "id": self.identity["id"], "pid": os.getpid(), "version": VERSION,
             "started_at": rfc3339(self.started_at), "zygote_pid": self.zygote.pid, "home": self.home.path,
-            "web": self.web.about(),
+            "web": self.web.about(), **self.stores.about(), "confirmed": self.confirmed,
         }  # fmt: skip
 
     def _heard(self, session: Session, event: Json) -> None:
@@ -223,6 +230,7 @@ def main(home: Home, ready_fd: int) -> int:
     """Run until told to stop. 0 also when a daemon was there already: the caller gets what it wanted."""
     try:
         os.makedirs(home.path, mode=0o700, exist_ok=True)
+        trust.check_home(home.path)
         lock = take_turn(home)
     except OSError as e:
         raise HoldfastError(
@@ -233,6 +241,7 @@ def main(home: Home, ready_fd: int) -> int:
             os.write(ready_fd, b"there")
         _tell_manager()
         return 0
+    stores.begin(home, os.environ)
     logging.basicConfig(filename=home.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     os.chmod(home.log, 0o600)
     kernel.set_name("hold-host")

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from ..model.errors import HoldfastError
+from ..system.trust import open_regular
 from ..work import verdicts
 
 TYPE_CHECKING = False
@@ -59,8 +60,9 @@ def _wrong(session: Session, results: list[Json], shown: Json) -> str | None:
 def _ours(python: str, program: str) -> bool:
     """The program is ours, whichever installation it was started from, and an interpreter like ours runs it."""
     try:
-        with open(program, "rb") as theirs, open(_PROGRAM, "rb") as own:
-            same = os.path.samefile(program, _PROGRAM) or theirs.read(1 << 20) == own.read()
+        with open(open_regular(program), "rb") as theirs, open(_PROGRAM, "rb") as own:
+            mine = own.read()
+            same = theirs.read(len(mine) + 1) == mine
     except OSError:
         return False
     return same and os.path.basename(os.path.realpath(python)) == os.path.basename(os.path.realpath(sys.executable))

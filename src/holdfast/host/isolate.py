@@ -63,6 +63,7 @@ async def prepare(session: Session, home: Home) -> None:
 def _prepare(session: Session, home: Home) -> None:
     manifest = session.manifest
     view = isolation.from_dict(manifest["isolation"])
+    isolation.check_beside(view, os.path.realpath(home.path))  # also when it is started again, by an older recipe
     machine = bubblewrap.look()
     if not manifest.get("door"):  # paths from inside a session are not ours to follow: starting it shows
         check_program(manifest["command"], manifest["env"], view, machine)

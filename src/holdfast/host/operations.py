@@ -23,6 +23,7 @@ from .ops.looking import Looking
 from .ops.news import Telling
 from .ops.operators import OperatorOps
 from .ops.standing import StandingOps
+from .ops.store import StoreOps
 from .ops.web import WebOps
 from .ops.work import WorkOps
 from .pending import Pending, Still
@@ -30,6 +31,7 @@ from .server import Peer, Reply
 from .session import Session
 from .standing import Standing
 from .waits import Waits
+from .work_store import WorkStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +41,8 @@ Json = dict[str, Any]
 
 
 class Operations(
-    Looking, Telling, Facts, Channels, Lifetime, Asking, Acting, StandingOps, OperatorOps, JournalOps, WorkOps, WebOps
+    Looking, Telling, Facts, Channels, Lifetime, Asking, Acting, StandingOps, OperatorOps, JournalOps, WorkOps, WebOps,
+    StoreOps,
 ):
     """Dispatch by name; who asks is identified and what they may is checked here, for every request."""
 
@@ -49,6 +52,7 @@ class Operations(
         self.ledger, self.journal, self.operators = daemon.ledger, daemon.journal, daemon.operators
         self.desk, self.tokens, self.logins = daemon.desk, daemon.tokens, daemon.logins
         self.pending = Pending()
+        self.work_store = WorkStore(daemon.stores)
         self.policies.observe = self._observe_fully
         self.execs = Execs(self._observe)
         self.waits = Waits(self._observe_fully, self._done)

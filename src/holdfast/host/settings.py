@@ -14,13 +14,12 @@ from typing import Any
 from ..model import settings
 from ..model.errors import HoldfastError
 from ..model.home import Home
+from ..model.limits import PROJECT_FILE_BYTES_MAX
 from ..system.files import read_json, write_json
 from .waits import pattern
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
-
-_BYTES_MAX = 1 << 20  # a file of rules, not a data set
 
 
 class SettingsFile:
@@ -30,14 +29,14 @@ class SettingsFile:
         self, home: Home, on_change: Callable[[settings.Settings], None], note: Callable[[Json], None] = lambda _: None
     ) -> None:
         self.path = os.path.join(home.path, settings.FILE)
-        self._known = home.settings_known
+        self._known, self._restored = home.settings_known, home.restored
         self._noted: str | None = None  # the digest of what the journal was told last
         self._on_change, self._note = on_change, note
         self._seen: tuple[int, ...] | None = None
         self._current = settings.Settings()
 
     def current(self) -> settings.Settings:
-        """One `stat` where nothing has changed."""
+        """Two looks at the disk where nothing has changed."""
         found = None
         try:
             found = os.stat(self.path)
@@ -46,9 +45,13 @@ class SettingsFile:
             seen = ()
         except OSError:
             seen = (-1,)
+        restored = os.path.lexists(self._restored)
+        seen += (restored,)
         if seen != self._seen:
-            self._current = self._read() if seen else settings.Settings()
-            self._compare(self._current, found.st_uid if seen and found is not None else None)
+            self._current = self._read() if len(seen) > 1 else settings.Settings()
+            self._compare(self._current, None if found is None else found.st_uid)
+            if restored:
+                self._current.notify = settings.Notify()  # it may run a command, which nobody here has confirmed
             self._seen = seen  # once it is noted: where that is not possible, it is tried again
             if self._current.broken is not None:
                 log.error("%s", self._current.broken.line())
@@ -73,8 +76,8 @@ class SettingsFile:
     def _read(self) -> settings.Settings:
         try:
             with open(self.path, encoding="utf-8") as f:
-                text = f.read(_BYTES_MAX + 1)
-            if len(text) > _BYTES_MAX:
+                text = f.read(PROJECT_FILE_BYTES_MAX + 1)
+            if len(text) > PROJECT_FILE_BYTES_MAX:
                 raise ValueError("it is too large")
         except (OSError, ValueError) as e:
             unreadable = settings.Settings()

@@ -36,6 +36,7 @@ class Agent:
         # For who only listens: a host that was sent to rest is not woken by it.
         self.listening = AsyncHost(host.home.path, autostart=False)
         self.listening.operator = host.operator
+        self.asked: dict[tuple[str, str], str] = {}  # files that a person is asked about: (run, path) to the item
         self.verifying: dict[str, asyncio.Future[Any]] = {}  # tasks whose verification is under way, by name
 
     def close(self) -> None:

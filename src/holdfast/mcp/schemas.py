@@ -111,17 +111,24 @@ TOOLS: dict[str, Json] = {
 }  # fmt: skip
 
 
-def listed() -> list[Json]:
-    """As `tools/list` gives them."""
+def listed(*, paths: bool = True) -> list[Json]:
+    """As `tools/list` gives them; without `paths`, to a client whose files are not this process's to open."""
     return [
         {
-            "name": name, "description": tool["description"], "inputSchema": tool["inputSchema"],
+            "name": name, "description": tool["description"],
+            "inputSchema": tool["inputSchema"] if paths else _without_paths(name, tool["inputSchema"]),
             **({"annotations": {"readOnlyHint": True}} if name in _LOOKING else {}),
         }
         for name, tool in TOOLS.items()
     ]  # fmt: skip
 
 
+def _without_paths(name: str, schema: Json) -> Json:
+    left_out = _PATHS.get(name)
+    return schema | {"properties": {k: v for k, v in schema["properties"].items() if k != left_out}}
+
+
+_PATHS = {"artifact": "path", "claim": "file"}  # arguments that name a file to be opened
 _LOOKING = frozenset({"status", "read", "wait", "ports", "resume"})
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "object": (dict,),

@@ -15,6 +15,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from ..client.aio import AsyncHost
 from ..model.errors import HoldfastError, of_the_disk
 from ..version import VERSION
 from . import asking, guide, patience, resources, schemas, sessions, texts, work
@@ -47,7 +48,7 @@ class Surface:
 
     def __init__(self, who: Who, wait_max: float | None) -> None:
         self._who, self._wait_max = who, wait_max
-        self._tools = types.ListToolsResult.model_validate({"tools": schemas.listed()})
+        self._tools = types.ListToolsResult.model_validate({"tools": schemas.listed(paths=AsyncHost.local_files)})
         self._buses: dict[InMemorySubscriptionBus, Watchers] = {}  # one for each open listen stream
 
     # -- tools

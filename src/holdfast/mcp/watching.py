@@ -59,7 +59,7 @@ async def _watch_session(agent: Agent, session: str, uri: str, tell: Tell, begun
 
 async def _watch_tasks(agent: Agent, uri: str, tell: Tell, begun: Begun) -> None:
     """Tell of tasks that anybody changed through this host. A server's own database tells nobody."""
-    if agent.host.work.shared:
+    if (await agent.host.call("store"))["server"]:
         return
     named = unquote(uri[len(resources.TASKS) + 1 :])
 

@@ -7,12 +7,12 @@ import os
 from typing import Any
 
 from ..model.errors import HoldfastError, invalid
+from . import files
 from .call import Call
 
 Json = dict[str, Any]
 
 _ARTIFACT_SHOWN = 80_000  # characters of an artifact in one answer, about as much as a large read
-_ARTIFACT_READ_MAX = 64 << 20  # bytes of a file that is kept through this process: larger ones with hold artifact put
 
 
 async def resume(call: Call, args: Json) -> Json:
@@ -150,10 +150,12 @@ async def note(call: Call, args: Json) -> Json:
 async def artifact(call: Call, args: Json) -> Json:
     run, name = args["run"], args.get("name")
     if args.get("content") is not None or args.get("path"):
-        content = _content(args)
         name = name or os.path.basename(str(args.get("path") or ""))
         if not name:
             raise invalid("an artifact needs a name", "name: report.md")
+        content = await _content(call, args)
+        if isinstance(content, dict):
+            return content
         put: Json = await call.work.put_artifact(run, name, content)
         return put
     if not name:
@@ -164,19 +166,10 @@ async def artifact(call: Call, args: Json) -> Json:
     return told | ({"cut": True} if len(text) > _ARTIFACT_SHOWN else {})
 
 
-def _content(args: Json) -> bytes:
+async def _content(call: Call, args: Json) -> bytes | Json:
     if args.get("content") is not None:
         return str(args["content"]).encode("utf-8", "surrogateescape")
-    path = os.path.abspath(str(args["path"]))
-    try:
-        with open(path, "rb") as f:
-            content = f.read(_ARTIFACT_READ_MAX + 1)
-    except (OSError, ValueError) as e:
-        words = getattr(e, "strerror", None) or e
-        raise HoldfastError("failed", f"cannot read {path}: {words}", "name a file") from None
-    if len(content) > _ARTIFACT_READ_MAX:
-        raise invalid(f"{path} has more than {_ARTIFACT_READ_MAX:,} bytes", "hold artifact put takes it")
-    return content
+    return await files.content(call, args["run"], str(args["path"]))
 
 
 async def claim(call: Call, args: Json) -> Json:

@@ -23,6 +23,7 @@ EXIT_STATUS = {
     "input_closed": 5,  # the program has closed its input, and takes nothing more
     "fenced": 5,  # another worker took over, or the lease ran out: nothing more of this one is kept
     "in_doubt": 5,  # a step was begun and its outcome is unknown; it waits to be settled
+    "store_mismatch": 5,  # the caller's variable names another store or cache than the home uses
     "store_newer": 1,  # the database was made by a newer version
     "store_unreachable": 1,  # no server, no such database, or it went away and did not come back in time
     "store_full": 1,  # the disk has no room; nothing acknowledged is lost

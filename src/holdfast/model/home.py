@@ -65,6 +65,16 @@ class Home:
         return os.path.join(self.path, "work.db")
 
     @property
+    def store_secret(self) -> str:
+        """Passwords of the store and the cache that config.toml names."""
+        return os.path.join(self.path, "store.secret")
+
+    @property
+    def restored(self) -> str:
+        """There while the home came from a backup and no person has confirmed what that has the host run."""
+        return os.path.join(self.path, "restored.json")
+
+    @property
     def roles(self) -> str:
         """Registered hosts, zygotes and keepers, one empty file `pid.starttime` each."""
         return os.path.join(self.path, "roles")

@@ -97,6 +97,22 @@ def check(view: View, home: str, user_home: str, views: Iterable[tuple[str, str]
             f"an isolated program may write to its folder, and {view.cwd[:200]} is too much for that",
             "start it in a project's folder (--cwd DIR), or say --write DIR if you mean it",
         )
+    check_beside(view, home)
+
+
+def check_beside(view: View, home: str) -> None:
+    """Refuse a view that can write a folder above the home: who renames that folder puts a home of its own there, and
+    the next command outside gives it the caller's environment."""
+    for path in exposing(view, home):
+        raise invalid(
+            f"Holdfast's own folder, {home[:200]}, lies below {path[:200]}, which the program could write",
+            "give it a folder beside that, or move the home: HOLDFAST_HOME",
+        )
+
+
+def exposing(view: View, home: str) -> list[str]:
+    """What the view can write of the folders above the home."""
+    return [path for path in dict.fromkeys((view.cwd, *view.write)) if within(home, path)]
 
 
 def too_wide(path: str, user_home: str) -> bool:

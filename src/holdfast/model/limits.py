@@ -223,6 +223,7 @@ BACKENDS_MAX = 200  # command lines by name, in one store
 CLAIMS_MAX = 1000  # of one task or run, and of one look: each is a question to the kernel
 CLAIM_BYTES_MAX = 64 << 10  # what is claimed, or the evidence of a look: last lines, not logs
 CLAIM_FILE_BYTES_MAX = 1 << 30  # a file that is claimed is hashed at each look that finds it touched
+PROJECT_FILE_BYTES_MAX = 1 << 20  # holdfast.toml and config.toml: tables that people write, not data
 CLAIM_TIMEOUT_S = 60.0  # a command that a look runs, unless said otherwise
 CLAIM_TAIL_BYTES = 4096  # read back from a session for its last lines
 CLAIM_TAIL_LINES = 12  # of them: an exception with its message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from . import approvals, asks
+from . import approvals, asks, stores
 from .durations import duration_s
 from .errors import HoldfastError, invalid
 from .limits import TAKEOVER_S, TAKEOVER_S_MAX
@@ -60,7 +60,9 @@ def parse(text: str, compile_pattern: Callable[[str], Any]) -> Settings:
         settings.rules = approvals.parse(table.get("approve", []), compile_pattern)
         settings.notify = _notify(table.get("notify", {}))
         settings.takeover_s = _takeover(table.get("takeover_max"))
-        settings.digest = _digest(table.get("approve", []), table.get("notify", {}), table.get("takeover_max"))
+        settings.digest = _digest(
+            table.get("approve", []), table.get("notify", {}), table.get("takeover_max"), stores.parse(table)
+        )
     except tomllib.TOMLDecodeError as e:
         settings.broken = invalid(f"{FILE} is not TOML: {e}", "mend it")
     except HoldfastError as e:
@@ -77,9 +79,11 @@ def _takeover(value: object) -> float:
     return duration_s(value)
 
 
-def _digest(approve: object, notify: object, takeover: object) -> str:
-    said = {"approve": approve, "notify": notify} | ({} if takeover is None else {"takeover_max": takeover})
-    told = json.dumps(said, sort_keys=True, default=str)
+def _digest(approve: object, notify: object, takeover: object, places: stores.Stores | None = None) -> str:
+    about = {"approve": approve, "notify": notify} | ({} if takeover is None else {"takeover_max": takeover})
+    if places is not None and any(places):  # homes without either keep the digest that they have
+        about |= places._asdict()
+    told = json.dumps(about, sort_keys=True, default=str)
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -169,6 +169,8 @@ _SENTENCES: dict[str, Callable[[Json], str]] = {
     "enrol": lambda e: f"enrolled {_actor(e.get('whom'))}", "grant": _grant, "revoke": _revoke, "refuse": _refuse,
     "rename": lambda e: f"renamed {e.get('before')} to {_IT}", "remove": lambda e: f"removed {_IT}",
     "reap": lambda e: f"the host ended {_IT} for being idle",
+    "store": lambda e: f"set the store to {e.get('store')}, the cache to {e.get('cache') or 'none'}",
+    "restore_confirm": lambda e: "confirmed what the restored home may run",
     "settings": _settings, "down": _down, "link": lambda e: f"made a link to the console{_for(e)}",
     "login": lambda e: f"logged a browser in{_for(e)}", "logout": lambda e: "logged browsers out",
     "policy": lambda e: f"the policy says: {e.get('text') or ''}",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ..model.errors import invalid
+from ..model.stores import FORMS, is_server, without_password
 from .base import Store
-
-_FORMS = "sqlite:///FILE, sqlite:////ABSOLUTE/FILE or postgresql://USER@HOST/DATABASE"
 
 
 async def open_store(url: str) -> Store:
@@ -19,18 +18,4 @@ async def open_store(url: str) -> Store:
         from .postgres import PostgresStore
 
         return await PostgresStore.open(url)
-    raise invalid(f"{without_password(url)!r} is no store", f"HOLDFAST_STORE is {_FORMS}")
-
-
-def is_server(url: str) -> bool:
-    """Whether each process writes this store itself; a file has one writer, the host."""
-    return url.partition("://")[0] in ("postgresql", "postgres")
-
-
-def without_password(url: str) -> str:
-    """The URL as it may be shown."""
-    scheme, found, rest = url.partition("?")[0].partition("://")  # options may hold a password, too
-    account, at, place = rest.rpartition("@")
-    user, colon, _ = account.partition(":")
-    shown = f"{scheme}://{user}{':***' if colon else ''}@{place}" if found and at else url.partition("?")[0]
-    return shown[:200]
+    raise invalid(f"{without_password(url)!r} is no store", f"a store is {FORMS}")

@@ -16,10 +16,10 @@ Json = dict[str, Any]
 
 
 @asynccontextmanager
-async def working(url: str) -> AsyncIterator[Work]:
+async def working(url: str, cache: str | None = None) -> AsyncIterator[Work]:
     """A process that works, as far as memory goes: nothing is kept from one to the next but the store."""
     async with opened(url) as store:
-        work = Work(store, "op_test")
+        work = Work(store, "op_test", cache)
         yield work
         await work.aclose()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
 from typing import Any
 
 import msgspec
@@ -32,9 +31,10 @@ _LOGGING = frozenset({
 
 
 class CheckpointCalls:
-    """Needs what `Work` has: `store`, `by`, `_run`."""
+    """Needs what `Work` has: `store`, `cache`, `by`, `_run`."""
 
     store: Store
+    cache: str | None
     by: str
     _checkpoints: Checkpoints | None = None
     _memory: Memory | None = None
@@ -54,7 +54,7 @@ class CheckpointCalls:
             from ..store.cache import open_cache
             from .memory import Memory
 
-            self._memory = Memory(self.store, open_cache(os.environ.get("HOLDFAST_CACHE")), self.checkpoints)
+            self._memory = Memory(self.store, open_cache(self.cache), self.checkpoints)
         return self._memory
 
     def _logged(self, name: str, args: Json) -> None:

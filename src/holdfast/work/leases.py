@@ -113,6 +113,12 @@ def renew(run: str, epoch: int, ttl: int) -> Transaction[int]:
     return held.now + ttl
 
 
+def holder() -> Transaction[str | None]:
+    """Somebody who holds a lease now, whichever it is."""
+    rows = yield Query("SELECT worker FROM attempt WHERE lease_until > {now} AND ended_at IS NULL LIMIT 1")
+    return str(rows[0][0]) if rows else None
+
+
 def release(run: str, epoch: int) -> Transaction[bool]:
     """Give it back; whether it was still ours. What is open stays open, and is in doubt when the next one comes."""
     held = yield from queries.held(run)

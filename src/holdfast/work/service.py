@@ -48,8 +48,9 @@ _LISTED_MAX = 1000  # runs or log entries in one answer; a following call goes o
 class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefCalls, SessionCalls):
     """`await work.call("step_begin", run=…, key=…)`, or the method of the same name."""
 
-    def __init__(self, store: Store, by: str = "op_unknown") -> None:
-        self.store = store
+    def __init__(self, store: Store, by: str = "op_unknown", cache: str | None = None) -> None:
+        """`cache` is the URL of the cache for short-term memory; without one it is this process's."""
+        self.store, self.cache = store, cache
         self.by = by
 
     async def call(self, name: str, /, **args: Any) -> Any:

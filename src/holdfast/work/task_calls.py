@@ -70,7 +70,6 @@ class TaskCalls:
         """One more task; its contract is checked whole before anything is kept."""
         name = await self._project(project, cwd)
         body, listed = contracts.check({} if contract is None else contract, title=title)
-        await self._possible(name, body)
         new = task_changes.New(
             None if id is None else words.check_id(id), phase, body, [*_names(after), *_names(listed)]
         )
@@ -86,9 +85,7 @@ class TaskCalls:
         key = await self._task(task, project, cwd)
         given: Any = {} if contract is None else contract
         before = (await self.store.read(lambda: task_views.contract(key, None)))["contract"]
-        body, _ = contracts.check(given, title=title, before=before)
-        if body["verification"] != before["verification"]:
-            await self._possible(words.split(key)[0] or "", body)
+        contracts.check(given, title=title, before=before)
         asked, needs = self._asked(by, request, why), None if after is None else _names(after)
         return await self.store.write(lambda: task_changes.edit(key, given, title, needs, phase, asked))
 
@@ -282,26 +279,6 @@ class TaskCalls:
 
     async def _managed(self, task: str, project: str | None, cwd: str | None) -> str | None:
         return await self.store.read(lambda: task_rows.managed(task, project, cwd))
-
-    async def _possible(self, project: str, contract: Json) -> None:
-        """Refuse verification that could never pass. A root on another machine is not looked into."""
-        root = (await self.store.read(lambda: task_rows.project(project))).root
-        faults = _cannot_run(contract, root)
-        if faults:
-            raise contracts.bad("the contract", faults)
-
-
-def _cannot_run(contract: Json, root: str) -> list[str]:
-    return contracts.impossible(contract, root, _look) if os.path.isdir(root) else []
-
-
-def _look(path: str) -> str | None:
-    """What is wrong with a program, if anything."""
-    if os.path.isdir(path):
-        return "is a folder"
-    if not os.path.exists(path):
-        return "is not there (if the task is to make it, name it in artifacts)"
-    return None if os.access(path, os.X_OK) else "is not executable"
 
 
 def _root(root: object) -> str:

@@ -93,9 +93,17 @@ def test_a_folder_that_is_too_much_to_write_is_refused(cwd: str) -> None:
 
 
 def test_who_names_the_folder_has_said_that_it_is_meant() -> None:
-    isolation.check(View("/home/ada", write=("/home/ada",)), PLACE.home, "/home/ada")
+    isolation.check(View("/home/ada", write=("/home/ada",)), "/srv/hold", "/home/ada")
     isolation.check(View("/home/ada/app"), PLACE.home, "/home/ada")
     isolation.check(View("/tmp/app"), PLACE.home, "/home/ada")
+
+
+@pytest.mark.parametrize("folder", ["/home/ada", "/home"])
+def test_no_folder_above_the_home_is_given_to_write(folder: str) -> None:
+    for view in (View(folder, write=(folder,)), View("/srv/app", write=(folder,))):
+        with pytest.raises(HoldfastError, match=f"lies below {folder}"):
+            isolation.check(view, PLACE.home, "/home/ada")
+    isolation.check(View("/srv/app", read=("/home/ada",)), PLACE.home, "/home/ada")  # covered, and it stays where it is
 
 
 @pytest.mark.parametrize("view", [

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.model.errors import HoldfastError
+from holdfast.model.stores import without_password
 from holdfast.store.migrations import all_migrations, outstanding, statements
-from holdfast.store.open import open_store, without_password
+from holdfast.store.open import open_store
 from holdfast.store.postgres import PostgresStore, translate
 from holdfast.store.sqlite import SqliteStore
 from holdfast.testing.store import get, names, opened, put, refused

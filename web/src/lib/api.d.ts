@@ -859,8 +859,8 @@ export interface components {
         };
         /**
          * Ask
-         * @description An inbox item. `kind` is input, secret, menu, question, approval, control_request, held_controls or parked_run; `state`
-         *         begins as open.
+         * @description An inbox item. `kind` is input, secret, menu, question, approval, control_request, held_controls or parked_run;
+         *         `state` begins as open.
          */
         Ask: {
             id: string;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...model.errors import HoldfastError
 from ...model.findings import Finding, warn
+from ...system.trust import home_fault
 from ..sync import Host
 from . import daemon, leftovers, machine, place, service, trust, web
 
@@ -12,6 +13,8 @@ def examine(host: Host, *, deep: bool, now: float) -> list[Finding]:
     """Every check, in the order people read them. Pass a host with autostart off."""
     home = host.home
     findings = machine.findings() + place.findings(home, now)
+    if home_fault(home.path) is not None:
+        return findings  # nothing in it is looked at, and its socket is not asked
     answer = daemon.ask(home)
     findings += daemon.findings(home, answer, now)
     if answer.about is not None:

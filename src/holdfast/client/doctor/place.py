@@ -8,6 +8,7 @@ import stat
 from ...model.findings import Finding, fail, ok, warn
 from ...model.home import Home
 from ...model.limits import RETAIN_BYTES, SEGMENT_BYTES
+from ...system import trust
 from .guard import guarded
 
 _INODES_MIN = 1000  # a session takes about ten files and its execs three each
@@ -26,7 +27,7 @@ def findings(home: Home, now: float) -> list[Finding]:
     if not stat.S_ISDIR(about.st_mode):
         return [fail("home", f"{home.path} is not a folder", "set HOLDFAST_HOME to a folder of yours")]
     return [
-        judge_home(home.path, about, os.geteuid(), writable=os.access(home.path, os.W_OK | os.X_OK)),
+        judge_home(home.path, about, trust.home_fault(home.path), writable=os.access(home.path, os.W_OK | os.X_OK)),
         guarded("file system", lambda: judge_file_system(_file_system(home.path))),
         guarded("disk", lambda: _disk(home.path)),
         guarded("clock", lambda: judge_clock(now, _newest(home))),
@@ -42,15 +43,14 @@ def _absent(path: str) -> Finding:
     return ok("home", f"{path} is not there yet; the first command makes it")
 
 
-def judge_home(path: str, about: os.stat_result, uid: int, *, writable: bool) -> Finding:
+def judge_home(path: str, about: os.stat_result, fault: tuple[str, str] | None, *, writable: bool) -> Finding:
+    """`fault` is why every other command refuses it, if they do."""
     mode = stat.S_IMODE(about.st_mode)
     seen = f"{path}, mode {mode:04o}, owner {about.st_uid}"
-    if uid not in (about.st_uid, 0):
-        return fail("home", seen, "it belongs to somebody else: set HOLDFAST_HOME to a folder of yours")
+    if fault is not None:
+        return fail("home", f"{seen}: {fault[0]}", fault[1])
     if not writable:
         return fail("home", seen, "it cannot be written: chmod 700, or is the disk mounted read-only?")
-    if mode & 0o022:
-        return fail("home", seen, f"others can replace its sockets: chmod 700 {path}")
     if mode & 0o055:
         return warn("home", seen, f"others can look into it: chmod 700 {path}")
     return ok("home", seen)
