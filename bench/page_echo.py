@@ -28,6 +28,7 @@ _TIMES = 3.0  # a hop more, and WebSocket and JSON on it; a person sees no diffe
 _PATIENCE_S = 10.0
 _READ_BYTES = 65536
 _ROUND = 50  # strokes of one way before the other's turn: a ratio of each round
+_PAUSE_S = 0.005  # between strokes: what follows an echo (acknowledgements) is over, as it is between two of a hand
 
 
 def measure(quick: bool) -> list[Result]:
@@ -56,7 +57,7 @@ def measure(quick: bool) -> list[Result]:
             ratios={"hold attach": times},
             targets=(Target("page ÷ hold attach", times, _TIMES, "lower"),),
             notes=(
-                f"{rounds} rounds of {_ROUND} keystrokes each way in turn; the median of each round's median",
+                f"{rounds} rounds of {_ROUND} keystrokes, each way in turn, {_PAUSE_S * 1e3:g} ms apart; medians",
                 "messages as the page sends them, acknowledgements included; no browser, so that drawing is not in it",
                 *(f"{name}: {spread(values)}" for name, values in through.items()),
             ),
@@ -65,7 +66,11 @@ def measure(quick: bool) -> list[Result]:
 
 
 def _median(one: Callable[[int], float]) -> float:
-    return statistics.median(one(i % len(KEYS)) * 1e6 for i in range(_ROUND))
+    times = []
+    for i in range(_ROUND):
+        time.sleep(_PAUSE_S)
+        times.append(one(i % len(KEYS)) * 1e6)
+    return statistics.median(times)
 
 
 def _login(ours: Ours) -> tuple[str, str]:
