@@ -11,9 +11,10 @@ from . import output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, BinaryIO, Protocol
+    from typing import BinaryIO, Protocol
 
     from ..client.types import Chunk
+    from ..model.patterns import Pattern
 
     class Writer(Protocol):
         def chunk(self, chunk: Chunk) -> None: ...
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _LINE_BYTES_MAX = 1 << 20  # a longer line is cut: progress bars go on for hours without a line end
 
 
-def choose(*, as_json: bool, raw: bool, pipes: bool, grep: Any, tail: int | None, end: int) -> Writer:
+def choose(*, as_json: bool, raw: bool, pipes: bool, grep: Pattern | None, tail: int | None, end: int) -> Writer:
     if grep is not None:
         form: _Form = _Records() if as_json else _Exact() if raw else _Words()
         return Matching(form, grep, tail, end)
@@ -144,7 +145,7 @@ class ByLine:
 class Matching(ByLine):
     """Only the lines that match; of what was there at the beginning only the last `tail` of them."""
 
-    def __init__(self, form: _Form, pattern: Any, tail: int | None, end: int) -> None:
+    def __init__(self, form: _Form, pattern: Pattern, tail: int | None, end: int) -> None:
         super().__init__(form)
         self._pattern = pattern
         self._tail, self._end = tail, end
@@ -152,7 +153,7 @@ class Matching(ByLine):
 
     def _lines(self, offset: int, data: bytes, stream: str) -> None:
         for line in _split(data):
-            if self._pattern.search(to_text(line).rstrip("\n")):
+            if self._pattern.matches(to_text(line).rstrip("\n").encode("utf-8", "surrogateescape")):
                 if self._tail is not None and offset < self._end:
                     self._kept.append((offset, line, stream))
                     del self._kept[: -self._tail or len(self._kept)]

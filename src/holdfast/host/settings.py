@@ -14,8 +14,8 @@ from typing import Any
 from ..model import settings
 from ..model.errors import HoldfastError
 from ..model.home import Home
+from ..model.patterns import pattern
 from ..system.files import read_json, write_json
-from .waits import pattern
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
