@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
+    from ..model.home import Home
+
 _BEGINS_S = 0.02  # a typed command has begun within a moment; this is only waited for behind a new daemon
 
 
@@ -76,7 +78,7 @@ def show(session: Session, args: argparse.Namespace, result: dict[str, Any], **m
     if args.json:
         output.print_json({**document(result, raw, omitted), **more})
     else:
-        _print(raw, args.raw)
+        print_output(session.host.home, raw, args.raw)
 
 
 def document(result: dict[str, Any], raw: bytes, omitted: int) -> dict[str, Any]:
@@ -89,9 +91,13 @@ def document(result: dict[str, Any], raw: bytes, omitted: int) -> dict[str, Any]
     }  # fmt: skip
 
 
-def _print(raw: bytes, as_is: bool) -> None:
+def print_output(home: Home, raw: bytes, as_is: bool) -> None:
+    """All of an exec's output: on a terminal what that may get of it, in a pipe with plain line ends, or as it is."""
+    from ..client.terminal import shown_on
+
+    shown = shown_on(sys.stdout.fileno(), home, raw=as_is)
     data = raw if as_is or sys.stdout.isatty() else raw.replace(b"\r\n", b"\n")
-    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.write(shown.strip(data) + shown.flush())
     sys.stdout.buffer.flush()
 
 
@@ -104,7 +110,7 @@ def _stream(host: Host, args: argparse.Namespace, words: list[str]) -> int:
     started = _started(host, args, words, exec_id)
     left = None if args.timeout is None else max(0.0, args.timeout - (time.monotonic() - began))
     try:
-        result = follow(host, args.session, started, left, raw=args.raw or sys.stdout.isatty())
+        result = follow(host, args.session, started, left, raw=args.raw)
     except KeyboardInterrupt:
         output.note(f"hold: the command goes on; hold exec-result {args.session} {exec_id}, or send Ctrl-C to it:"
                     f" hold send {args.session} --key C-c")  # fmt: skip

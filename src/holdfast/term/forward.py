@@ -18,9 +18,12 @@ _HEAD_MAX = 1024  # of a picture: its control data
 _C0 = rb"\x00-\x17\x19\x1c-\x1f\x7f"  # act inside a sequence; CAN, SUB and ESC end it
 # What needs a look. Numbers with a letter that draws, the bulk of all sequences, are ruled out first, as are the
 # commonest of the short ones: that is several times faster. (Longer ones are looked at, and bounded, below.)
-_SUSPECT = re.compile(
-    rb"\x1b(?!\[[0-9;:]{0,64}+[%b]|[78=>DEHM]|\([0AB])|\xc2(?:[\x80-\x9f]|\Z)" % re.escape(allowed.DRAWING)
-)
+_DRAWING = re.escape(allowed.DRAWING)
+_SUSPECTS = rb"\x1b(?!\[[0-9;:]{0,64}+[%b]|\[\?(?:1|7|12|25|2004|2026)[hl]|[78=>DEHM]|\([0AB])" % _DRAWING
+_UTF8_SUSPECTS = rb"\xc2(?:[\x80-\x9f]|\Z)"
+_SUSPECT = re.compile(_SUSPECTS)
+_UTF8_SUSPECT = re.compile(_UTF8_SUSPECTS)
+_ANY_SUSPECT = re.compile(_SUSPECTS + b"|" + _UTF8_SUSPECTS)  # for the rare text with C1 controls: it is slower
 _INTRODUCER = re.compile(rb"\x1b([%b]*+)([\s\S]?)" % _C0)
 _UTF8_INTRODUCERS = {0x9B: b"[", 0x9D: b"]", 0x90: b"P", 0x9F: b"_", 0x98: b"X", 0x9E: b"^"}
 _CSI_REST = re.compile(rb"([%b\x20-\x3f]*+)([\x40-\x7e]?)" % _C0)
@@ -72,16 +75,18 @@ class TerminalFilter:
         self._seen += len(data)
         if self._held:
             data, self._held = self._held + data, b""
-        if not (self._inside or b"\x1b" in data or b"\xc2" in data):  # nothing begins or goes on: most of a flood
+        wide = b"\xc2" in data
+        if not (wide or self._inside or b"\x1b" in data):  # nothing begins or goes on: most of a flood
             return data
+        search = (_ANY_SUSPECT if wide and _UTF8_SUSPECT.search(data) else _SUSPECT).search
         position = self._go_on(data, 0) if self._inside else 0
-        suspect = _SUSPECT.search(data, position)
+        suspect = search(data, position)
         if suspect is None and not position and not self._out:
             return data
         while suspect:
             self._out.append(data[position : suspect.start()])
             position = self._sequence(data, suspect.start())
-            suspect = _SUSPECT.search(data, position)
+            suspect = search(data, position)
         self._out.append(data[position:])
         result = b"".join(self._out)
         self._out.clear()
