@@ -21,6 +21,7 @@ from . import (
     listing,
     many,
     mcp,
+    page_echo,
     report,
     stamps,
     start,
@@ -32,7 +33,8 @@ from .result import Result
 MEASUREMENTS: dict[str, Callable[[bool], list[Result]]] = {
     module.KEY: module.measure
     for module in (
-        flood, echo, stamps, exec_true, start, attach, listing, idle, many, durable, checkpoints, tasks, mcp, console,
+        flood, echo, page_echo, stamps, exec_true, start, attach, listing, idle, many, durable, checkpoints, tasks,
+        mcp, console,
     )
 }  # fmt: skip
 _PEERS = ("tmux", "dtach", "strace")

@@ -14,28 +14,28 @@ from .terminal import Terminal, TooSlow
 KEY = "echo"
 # It answers with another letter than the one typed: no echo of a line discipline on the way can be taken for it.
 # And with letters that end no control sequence, so that neither can a redraw.
-_KEYS, _ANSWERS = b"abcde", b"vwxyz"
-_PROGRAM = ("sh", "-c", "stty raw -echo; exec stdbuf -o0 tr abcde vwxyz")
-_WARM_UP = 20
+KEYS, ANSWERS = b"abcde", b"vwxyz"
+PROGRAM = ("sh", "-c", "stty raw -echo; exec stdbuf -o0 tr abcde vwxyz")
+WARM_UP = 20
 
 
 def measure(quick: bool) -> list[Result]:
     strokes = 200 if quick else 1000
     with Ours() as ours, Tmux() as tmux, Dtach() as dtach, ExitStack() as stack:
         terminals = {
-            "ours": Terminal(ours.attach_words(ours.run(*_PROGRAM)), ours.env),
-            "tmux": Terminal(tmux.attach_words(tmux.hold(*_PROGRAM)), tmux.env),
-            "dtach": Terminal(dtach.attach_words(dtach.hold(*_PROGRAM)), dtach.env),
-            "direct PTY": Terminal(_PROGRAM, clean_env()),
+            "ours": Terminal(ours.attach_words(ours.run(*PROGRAM)), ours.env),
+            "tmux": Terminal(tmux.attach_words(tmux.hold(*PROGRAM)), tmux.env),
+            "dtach": Terminal(dtach.attach_words(dtach.hold(*PROGRAM)), dtach.env),
+            "direct PTY": Terminal(PROGRAM, clean_env()),
         }
         for terminal in terminals.values():
             stack.callback(terminal.close)
-            _connected(terminal)
+            connected(terminal)
         times: dict[str, list[float]] = {name: [] for name in terminals}
-        for i in range(strokes + _WARM_UP):
+        for i in range(strokes + WARM_UP):
             for name, terminal in terminals.items():
-                took = _stroke(terminal, i % len(_KEYS), 5.0)
-                if i >= _WARM_UP:
+                took = stroke(terminal, i % len(KEYS), 5.0)
+                if i >= WARM_UP:
                     times[name].append(took * 1e6)
     medians = {name: statistics.median(values) for name, values in times.items()}
     ratios = {name: medians["ours"] / value for name, value in medians.items() if name != "ours"}
@@ -56,17 +56,17 @@ def measure(quick: bool) -> list[Result]:
     ]
 
 
-def _stroke(terminal: Terminal, which: int, timeout: float) -> float:
+def stroke(terminal: Terminal, which: int, timeout: float) -> float:
     terminal.drain()
     began = time.monotonic()
-    terminal.write(_KEYS[which : which + 1])
-    return terminal.until(_ANSWERS[which : which + 1], timeout) - began
+    terminal.write(KEYS[which : which + 1])
+    return terminal.until(ANSWERS[which : which + 1], timeout) - began
 
 
-def _connected(terminal: Terminal) -> None:
+def connected(terminal: Terminal) -> None:
     for _ in range(40):
         try:
-            _stroke(terminal, 0, 0.5)
+            stroke(terminal, 0, 0.5)
             return
         except TooSlow:
             continue

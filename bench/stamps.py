@@ -46,9 +46,9 @@ def measure(quick: bool) -> list[Result]:
 def _echo(strokes: int) -> Result:
     times: dict[str, list[float]] = {name: [] for name in _ENTRIES}
     with ExitStack() as stack:
-        lines = {name: stack.enter_context(_Line(name, (b"a", b"v"), *echo._PROGRAM)) for name in _ENTRIES}
+        lines = {name: stack.enter_context(_Line(name, (b"a", b"v"), *echo.PROGRAM)) for name in _ENTRIES}
         for i in range(strokes + _WARM_UP):
-            key, answer = (letters[i % 5 : i % 5 + 1] for letters in (echo._KEYS, echo._ANSWERS))
+            key, answer = (letters[i % 5 : i % 5 + 1] for letters in (echo.KEYS, echo.ANSWERS))
             for name, line in lines.items():
                 took = line.ask(key, answer)
                 if i >= _WARM_UP:

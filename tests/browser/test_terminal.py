@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import sys
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -64,6 +66,42 @@ def test_a_person_takes_over_from_an_agent_and_hands_back_with_a_note(hold: Home
         assert session.status().pid == pid
         handed = [e for e in hold.host.timeline(session.id)["entries"] if e["kind"] == "hand"]
         assert [e["note"] for e in handed] == ["the tests are green now"]
+
+
+PASTES = """
+import os, tty
+tty.setraw(0)
+os.write(1, b"\\x1b[?2004hready\\r\\n")
+while True:
+    os.write(1, ascii(os.read(0, 4096)).encode() + b"\\r\\n")
+"""
+
+
+def test_pasted_text_cannot_leave_its_brackets_or_press_keys(hold: HomeForTests, url: str, desk: Page) -> None:
+    session = hold.run(sys.executable, "-c", PASTES)
+    _open(desk, url, session.id)
+    chrome.shows(desk, "ready")
+    paste = """(text) => {
+      const held = new DataTransfer();
+      held.setData("text/plain", text);
+      const event = new ClipboardEvent("paste", { clipboardData: held, bubbles: true, cancelable: true });
+      document.querySelector(".xterm-helper-textarea").dispatchEvent(event);
+    }"""
+    hostile = {
+        "\x1b[201~": "",
+        "\x9b201~": "",
+        "\x1b\x1b[201~[201~": "[201~",
+        "\x1b]0;x\x07": "",
+        "\x1bP1000p\x1b\\": "",
+        "\x1b]unended": "unended",
+        "\x03\x04\x1a": "",
+    }
+    for text, left in hostile.items():
+        start = session.status().output.end
+        desk.evaluate(paste, f"one\ttwo{text}\nrm -rf ~\n")
+        typed = ascii(f"\x1b[200~one\ttwo{left}\rrm -rf ~\r\x1b[201~".encode())
+        found = session.wait(text=re.escape(typed), start=start, timeout=30)
+        assert found.event == "text", text
 
 
 def test_the_keyboard_gets_out_of_the_terminal(hold: HomeForTests, url: str, desk: Page) -> None:

@@ -80,6 +80,8 @@ def cat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HomeForTests
         (["wait", "s", "--for", "text=(unclosed"], 2),
         (["wait", "s", "--for", "text=" + "(a{1000}){1000}"], 2),
         (["wait", "s", "--for", "text=" + "x" * 2000], 2),
+        (["wait", "s", "--for", "text=(?:(?:.?.?.?){330}){3}c"], 2),
+        (["logs", "s", "--grep", "(?:(?:.?.?.?){330}){3}c"], 2),
         (["wait", "s", "--for", "text=nosuchtext", "--timeout", "0.1"], 124),
         (["logs", "s", "--from", "-5"], 2),
         (["kill", "s", "-s", "NOSUCH"], 2),

@@ -78,10 +78,10 @@ def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(hold: Home
     assert hold("export", "rec").code == 2
 
 
-def test_replay_prints_the_output_without_questions(hold: HomeForTests) -> None:
+def test_replay_in_a_pipe_prints_every_byte(hold: HomeForTests) -> None:
     recorded(hold)
     answer = hold("replay", "rec", "--speed", "100")
-    assert (answer.code, answer.raw) == (0, b"one\r\n\x1b[31mtwo\x1b[0m")
+    assert (answer.code, answer.raw) == (0, b"one\r\n\x1b[31mtwo\x1b[0m\x1b[6n")
     for speed in ("0", "-1", "nan", "inf", "fast"):
         assert hold("replay", "rec", "--speed", speed).code == 2, speed
 
@@ -135,7 +135,7 @@ def test_marks_say_who_acted_and_never_what_was_typed_in_secret(hold: HomeForTes
 def test_a_replay_in_a_pipe_tells_its_actors_apart_from_the_output(hold: HomeForTests) -> None:
     recorded(hold)
     answer = hold("replay", "rec", "--speed", "100")
-    assert answer.raw == b"one\r\n\x1b[31mtwo\x1b[0m"
+    assert answer.raw == b"one\r\n\x1b[31mtwo\x1b[0m\x1b[6n"
     assert "started it" in answer.err
     assert hold("replay", "rec", "--speed", "100", "--no-actors").err == ""
 

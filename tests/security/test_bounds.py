@@ -21,6 +21,7 @@ from holdfast.model.errors import HoldfastError
 from holdfast.wire import requests
 from tests.support.home import HomeForTests, until
 from tests.support.keeperline import dialled
+from tests.support.operators import acting_as, enrol
 
 WAIT_S = 60
 
@@ -131,3 +132,21 @@ def test_limits_of_another_type_are_an_error_of_the_one_who_sent_them(hold: Home
     assert done.output.split() == ["invalid"] * len(asked), done.output
     assert "Traceback" not in (hold.path / "host.log").read_text()
     until(lambda: inside.status().state == "live", WAIT_S)
+
+
+@pytest.mark.home("own")
+def test_costly_searches_of_an_agent_leave_the_host_to_others(hold: HomeForTests) -> None:
+    enrol(hold, "watcher", verbs=["view"], sessions=["*"])
+    noisy = hold.run("sh", "-c", "head -c 300000 /dev/zero | tr '\\0' a; sleep 600", name="noisy")
+    quiet = hold.run("sh", "-c", "echo ready; sleep 600", name="quiet")
+    assert noisy.wait(text="a{500}", timeout=WAIT_S).event == "text"
+    costly = r"(?:(?:a?b?c?d?){120}){4}x"  # near the largest that is taken
+
+    def search() -> str:
+        with acting_as(hold, "watcher") as agent:
+            return agent.session("noisy").wait(text=costly, start=0, timeout=1).event
+
+    with ThreadPoolExecutor(8) as pool:
+        waits = [pool.submit(search) for _ in range(8)]
+        assert quiet.wait(text="ready", start=0, timeout=WAIT_S).event == "text"
+        assert [wait.result(WAIT_S) for wait in waits] == ["timeout"] * 8

@@ -99,7 +99,7 @@ def _content(path: str) -> bytes:
 def _get(work: Work, args: argparse.Namespace) -> int:
     content = work.artifact(args.run, args.name)
     if not args.file:
-        sys.stdout.buffer.write(content)
+        output.write(content)
         return 0
     try:
         with open(args.file[0], "wb") as file:

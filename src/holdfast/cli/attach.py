@@ -16,7 +16,7 @@ import sys
 
 from ..client import talk
 from ..client.sync import Host
-from ..client.terminal import QueryFilter, reset_sequence
+from ..client.terminal import reset_sequence, shown_on
 from ..model.errors import HoldfastError
 from . import arguments, output
 from .detach import DEFAULT, DetachKeys, parse
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-r", "--read-only", action="store_true", help="only watch")
     parser.add_argument("--take", action="store_true", help="take the controls at once")
     parser.add_argument("--keep", action="store_true", help="with --take: keep them when you detach")
+    parser.add_argument("--raw", action="store_true", help="every byte, also what makes this terminal act or answer")
     parser.add_argument("--detach-keys", default=DEFAULT, metavar="KEYS", help=f"default: {DEFAULT}")
     arguments.why(parser)
 
@@ -53,7 +54,13 @@ def run(args: argparse.Namespace) -> int:
             "usage", "attach needs a terminal", f"hold logs -f {args.session} follows without one"
         )
     client = Attachment(
-        Host(), args.session, read_only=args.read_only, take=args.take, keep=args.keep, keys=parse(args.detach_keys)
+        Host(),
+        args.session,
+        read_only=args.read_only,
+        take=args.take,
+        keep=args.keep,
+        keys=parse(args.detach_keys),
+        raw=args.raw,
     )
     ending = client.run()
     output.note(ending)
@@ -64,11 +71,11 @@ class Attachment:
     """One attached terminal, from the restored screen to the last byte. `exit` is the program's, once it has ended."""
 
     def __init__(self, host: Host, session: str, *, read_only: bool, take: bool, keys: bytes,
-                 keep: bool = False, just_started: bool = False) -> None:  # fmt: skip
+                 keep: bool = False, just_started: bool = False, raw: bool = False) -> None:  # fmt: skip
         self._host, self._session = host, session
         self._read_only, self._take, self._keep, self._just_started = read_only, take, keep, just_started
         self._keys = DetachKeys(keys)
-        self._filter = QueryFilter()
+        self._filter = shown_on(sys.stdout.fileno(), host.home, raw=raw)
         self._hearing = talk.Hearing()
         self._sock: socket.socket | None = None
         self._at = 0

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
+    from ..model.home import Home
+
 _BEGINS_S = 0.02  # a typed command has begun within a moment; this is only waited for behind a new daemon
 
 
@@ -77,7 +79,7 @@ def show(session: Session, args: argparse.Namespace, result: dict[str, Any], **m
     if args.json:
         output.print_json({**document(result, raw, omitted), **more})
     else:
-        _print(raw, args.raw)
+        print_output(session.host.home, raw, args.raw)
 
 
 def document(result: dict[str, Any], raw: bytes, omitted: int) -> dict[str, Any]:
@@ -90,9 +92,13 @@ def document(result: dict[str, Any], raw: bytes, omitted: int) -> dict[str, Any]
     }  # fmt: skip
 
 
-def _print(raw: bytes, as_is: bool) -> None:
+def print_output(home: Home, raw: bytes, as_is: bool) -> None:
+    """All of an exec's output: on a terminal what that may get of it, in a pipe with plain line ends, or as it is."""
+    from ..client.terminal import shown_on
+
+    shown = shown_on(sys.stdout.fileno(), home, raw=as_is)
     data = raw if as_is or sys.stdout.isatty() else raw.replace(b"\r\n", b"\n")
-    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.write(shown.strip(data) + shown.flush())
     sys.stdout.buffer.flush()
 
 
@@ -108,7 +114,7 @@ def _stream(host: Host, args: argparse.Namespace, words: list[str]) -> int:
         return exit_code(started, quiet=False, name=args.session, timed_out=True)
     exec_id = started["exec_id"]  # of the same command, where that was asked for before
     try:
-        result = follow(host, args.session, started, left, raw=args.raw or sys.stdout.isatty())
+        result = follow(host, args.session, started, left, raw=args.raw)
     except KeyboardInterrupt:
         output.note(f"hold: the command goes on; hold exec-result {args.session} {exec_id}, or send Ctrl-C to it:"
                     f" hold send {args.session} --key C-c")  # fmt: skip

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from ..client.sync import Host, Session
 from ..model.errors import HoldfastError
 from ..model.limits import EXEC_OUTPUT_BYTES
@@ -31,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from .exec import document, explain
+    from .exec import document, explain, print_output
 
     if args.max_output is not None and args.max_output < 0:
         raise HoldfastError("usage", "--max-output cannot be negative", "--max-output 65536")
@@ -44,9 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json(document(result, raw, omitted))
         return 0
-    as_is = args.raw or sys.stdout.isatty()
-    sys.stdout.buffer.write(raw if as_is else raw.replace(b"\r\n", b"\n"))
-    sys.stdout.buffer.flush()
+    print_output(host.home, raw, args.raw)
     if omitted:
         output.note(f"hold: {omitted} bytes are left out; --max-output, or hold logs --from {result['start']}")
     if result["exit_code"] is not None:

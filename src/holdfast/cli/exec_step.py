@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 from ..client.sync import Host, Session
@@ -61,7 +60,7 @@ def _again(host: Host, args: argparse.Namespace, plan: Json) -> int:
         if args.json:
             output.print_json({**result, "omitted_bytes": 0, "step": _about(plan)})
         else:
-            sys.stdout.write(str(kept.get("output") or ""))
+            output.write(str(kept.get("output") or "").encode("utf-8", "surrogateescape"))
     if not args.json:
         output.note(f"hold: step {plan['key']} was done before; this is what it gave then")
     return int(kept["exit_code"] or 0)
@@ -75,7 +74,7 @@ def _live(host: Host, args: argparse.Namespace, words: list[str], plan: Json) ->
     started = host.work.exec_done(plan, words, why=args.why, start_only=True)
     left = None if args.timeout is None else max(0.0, args.timeout - (time.monotonic() - began))
     try:
-        return follow(host, plan["session"], started, left, raw=args.raw or sys.stdout.isatty())
+        return follow(host, plan["session"], started, left, raw=args.raw)
     except KeyboardInterrupt:
         output.note(f"hold: the command goes on, and the step is open; the same command again waits for it"
                     f" (--step {args.step})")  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import sys
 
 from ..client import talk
 from ..client.io_sync import Wire
-from ..client.terminal import QueryFilter
+from ..client.terminal import Exact, shown_on
 from ..model.errors import HoldfastError, from_dict
 
 TYPE_CHECKING = False
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..client.sync import Host
+    from ..client.terminal import TerminalFilter
 
 _READ_BYTES = 1 << 18
 _HELD_MAX = 1 << 20  # bytes held back behind what looks like our end mark
@@ -25,8 +27,9 @@ _MARK = b"\x1b]7733;"  # our own marks follow the output; they are not part of i
 class Excerpt:
     """What of a session's output belongs to the command: from its begin mark up to its end mark."""
 
-    def __init__(self, start: int, *, raw: bool) -> None:
-        self._raw, self._filter, self._held = raw, QueryFilter(), b""
+    def __init__(self, start: int, *, raw: bool, shown: TerminalFilter | Exact | None = None) -> None:
+        """`raw`: line ends as the terminal has them. `shown`: what goes to a person's terminal."""
+        self._raw, self._filter, self._held = raw, shown or Exact(), b""
         self.at = start  # the offset after the last byte given
 
     def give(self, data: bytes, end: int | None) -> bytes:
@@ -62,11 +65,14 @@ def _show(data: bytes) -> None:
 def follow(
     host: Host, session: str, started: dict[str, Any], timeout: float | None, *, raw: bool
 ) -> dict[str, Any]:
-    """Print from the begin mark on until the host says that the command ended, blocks, or the time is up."""
+    """Print from the begin mark on until the host says that the command ended, blocks, or the time is up.
+    `raw`: exactly the bytes; on a terminal else what that may get of them."""
     _, fd = host.call_fd("open", session=session, read_only=True, via="cli")
     stream = socket.socket(fileno=fd)
     start = started["start"] if started["start"] is not None else started["end"]
-    excerpt, hearing = Excerpt(start, raw=raw), talk.Hearing()
+    out = sys.stdout.fileno()
+    shown = shown_on(out, host.home, raw=raw)
+    excerpt, hearing = Excerpt(start, raw=raw or os.isatty(out), shown=shown), talk.Hearing()
     stream.sendall(talk.read(start))
     request = {
         "op": "exec_result",
@@ -97,10 +103,12 @@ def follow(
                     excerpt.skip(message.end)
                 elif isinstance(message, talk.End) and result is not None:
                     wire.close()
+                    _show(shown.flush())
                     return result
     while result is None:
         wire, result = _answer(host, wire, request)
     wire.close()
+    _show(shown.flush())
     return result
 
 

@@ -6,14 +6,16 @@ import base64
 import json
 import sys
 
-from ..client.terminal import QueryFilter, reset_sequence, to_text
+from ..client.terminal import reset_sequence, shown_on, to_text
 from . import output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, BinaryIO, Protocol
+    from typing import BinaryIO, Protocol
 
     from ..client.types import Chunk
+    from ..model.home import Home
+    from ..model.patterns import Pattern
 
     class Writer(Protocol):
         def chunk(self, chunk: Chunk) -> None: ...
@@ -23,15 +25,17 @@ if TYPE_CHECKING:
 _LINE_BYTES_MAX = 1 << 20  # a longer line is cut: progress bars go on for hours without a line end
 
 
-def choose(*, as_json: bool, raw: bool, pipes: bool, grep: Any, tail: int | None, end: int) -> Writer:
+def choose(
+    *, as_json: bool, raw: bool, pipes: bool, grep: Pattern | None, tail: int | None, end: int, home: Home | None = None
+) -> Writer:
     if grep is not None:
         form: _Form = _Records() if as_json else _Exact() if raw else _Words()
         return Matching(form, grep, tail, end)
     if as_json:
         return Whole(_Records())
-    if raw or (pipes and not sys.stdout.isatty()):
+    if raw:
         return Whole(_Exact())
-    return Whole(_Colours()) if sys.stdout.isatty() else ByLine(_Words())
+    return Whole(_Shown(home)) if pipes or sys.stdout.isatty() else ByLine(_Words())
 
 
 class _Form:
@@ -58,15 +62,15 @@ class _Words(_Exact):
         super().put(offset, to_text(data).encode("utf-8", "replace"), stream)
 
 
-class _Colours(_Exact):
-    """For a person's terminal: nothing that makes it answer, and its modes as they were at the end."""
+class _Shown(_Exact):
+    """For a person's terminal: what that may get, and its modes as they were at the end. To a file or pipe exactly."""
 
-    def __init__(self) -> None:
-        self._filters = {name: QueryFilter() for name in ("terminal", "stdout", "stderr")}
+    def __init__(self, home: Home | None) -> None:
+        self._filters = {name: shown_on(_stream(name).fileno(), home) for name in ("terminal", "stdout", "stderr")}
         self._dressed = False
 
     def put(self, offset: int, data: bytes, stream: str) -> None:
-        self._dressed = self._dressed or b"\x1b" in data
+        self._dressed = self._dressed or (b"\x1b" in data and _stream(stream).isatty())
         super().put(offset, self._filters[stream].strip(data), stream)
 
     def close(self) -> None:
@@ -144,7 +148,7 @@ class ByLine:
 class Matching(ByLine):
     """Only the lines that match; of what was there at the beginning only the last `tail` of them."""
 
-    def __init__(self, form: _Form, pattern: Any, tail: int | None, end: int) -> None:
+    def __init__(self, form: _Form, pattern: Pattern, tail: int | None, end: int) -> None:
         super().__init__(form)
         self._pattern = pattern
         self._tail, self._end = tail, end
@@ -152,7 +156,7 @@ class Matching(ByLine):
 
     def _lines(self, offset: int, data: bytes, stream: str) -> None:
         for line in _split(data):
-            if self._pattern.search(to_text(line).rstrip("\n")):
+            if self._pattern.matches(to_text(line).rstrip("\n").encode("utf-8", "surrogateescape")):
                 if self._tail is not None and offset < self._end:
                     self._kept.append((offset, line, stream))
                     del self._kept[: -self._tail or len(self._kept)]

@@ -16,8 +16,7 @@ import time
 
 from ..client.sync import Host, Session
 from ..model.durations import moment_s
-from ..model.errors import HoldfastError, invalid
-from ..model.limits import PATTERN_MAX
+from ..model.errors import HoldfastError
 from . import arguments, output
 
 TYPE_CHECKING = False
@@ -44,7 +43,11 @@ def run(args: argparse.Namespace) -> int:
 
     _check(args)
     since = moment_s(args.since, time.time()) if args.since else None
-    grep = pattern(args.grep) if args.grep is not None else None
+    grep = None
+    if args.grep is not None:
+        from ..model.patterns import pattern
+
+        grep = pattern(args.grep)
     host = Host()
     about = host.call("offset", session=args.session, since=since)
     session = Session(host, about["session"], about["name"])
@@ -57,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
         output.note(f"hold: offset {args.start} is past the end ({about['end']}); {more}")
     last = args.tail if grep is not None else None
     writer = log_writers.choose(
-        as_json=args.json, raw=args.raw, pipes=about["kind"] == "pipes", grep=grep, tail=last, end=about["end"]
+        as_json=args.json, raw=args.raw, pipes=about["kind"] == "pipes", grep=grep, tail=last, end=about["end"],
+        home=host.home,
     )
     chunks = session.output(start, follow=True) if args.follow else session.output(start, end=max(start, about["end"]))
     record = None if args.raw or args.json else about.get("record")
@@ -114,26 +118,3 @@ def tail_offset(session: Session, start: int, end: int, lines: int, without: str
                     return chunk.offset + at + 1
         high, step = low, min(step * 2, _TAIL_BYTES_MAX)
     return start
-
-
-def pattern(text: str) -> Any:
-    """A regular expression that cannot run for ever, where RE2 is installed."""
-    if len(text) > PATTERN_MAX:
-        raise invalid(f"a pattern of {len(text)} characters", f"at most {PATTERN_MAX}")
-    try:
-        import re2
-    except ImportError:
-        import re
-
-        try:
-            return re.compile(text)
-        except re.error as e:
-            raise invalid(f"{text[:80]!r} is not a regular expression: {e}", "--grep 'error|warn'") from None
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(text, options=options)
-    except (re2.error, UnicodeEncodeError) as e:
-        why = e.args[0].decode("utf-8", "replace") if isinstance(e.args[0], bytes) else str(e)
-        hint = "RE2 syntax: no backreferences or lookaround"
-        raise invalid(f"{text[:80]!r} is not a regular expression: {why}", hint) from None

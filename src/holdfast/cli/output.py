@@ -37,6 +37,16 @@ def safe(text: object) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
+def write(content: bytes) -> None:
+    """Bytes that a program or an agent made: exactly, but to a terminal what that may get of them."""
+    if sys.stdout.isatty():
+        from ..client.terminal import TerminalFilter
+
+        shown = TerminalFilter()
+        content = shown.strip(content) + shown.flush()
+    sys.stdout.buffer.write(content)
+
+
 def print_json(value: object) -> None:
     import json
 

@@ -6,16 +6,18 @@ import base64
 import heapq
 import itertools
 
-from ..client.terminal import QueryFilter
+from ..client.terminal import TerminalFilter
 from ..model import story
 from .timeline import fetch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ..client.sync import Host
-    from ..client.terminal import Event
+    from ..client.terminal import Event, Exact
+
+    Shown = TerminalFilter | Exact
 
     Placed = tuple[int, Event]  # the output offset after the event, and the event
 
@@ -28,9 +30,11 @@ def events(host: Host, session: str, *, lines: bool, actors: bool = True) -> Ite
     return (event for _, event in placed(host, session, lines=lines, actors=actors))
 
 
-def placed(host: Host, session: str, *, lines: bool, actors: bool = True) -> Iterator[Placed]:
+def placed(
+    host: Host, session: str, *, lines: bool, actors: bool = True, shown: Callable[[], Shown] = TerminalFilter
+) -> Iterator[Placed]:
     """Output and, as marks at their times, what operators did: each with the offset at which it stands."""
-    printed = output(host, session, lines=lines)
+    printed = output(host, session, lines=lines, shown=shown)
     if not actors:
         return printed
     first = list(itertools.islice(printed, 1))
@@ -59,14 +63,14 @@ def _seconds(rfc3339: str) -> float:
     return datetime.fromisoformat(rfc3339).timestamp()
 
 
-def output(host: Host, session: str, *, lines: bool) -> Iterator[Placed]:
+def output(host: Host, session: str, *, lines: bool, shown: Callable[[], Shown]) -> Iterator[Placed]:
     """What was printed, its sizes, and marks for what is gone.
 
-    Terminal queries are left out: whoever plays them would get answers typed. With `lines` (a program on pipes) each
-    line end becomes what a terminal makes of it.
+    `shown` makes what the output goes through: a recording is played on a terminal, so unless told otherwise that gets
+    what the table allows. With `lines` (a program on pipes) each line end becomes what a terminal makes of it.
     """
     at: int | None = None
-    filters, time_s, offset = {"o": QueryFilter(), "e": QueryFilter()}, 0.0, 0
+    filters, time_s, offset = {"o": shown(), "e": shown()}, 0.0, 0
     while True:
         page = host.call("recording", session=session, **{"from": at})
         offset = page["start"]

@@ -17,7 +17,7 @@ import sys
 import time
 
 from ..client.sync import Host
-from ..client.terminal import reset_sequence
+from ..client.terminal import reset_sequence, shown_on
 from ..model.durations import moment_s
 from ..model.errors import HoldfastError, not_found
 from . import arguments, output
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="start", metavar="OFFSET|T", help="begin at this output offset, or time")
     parser.add_argument("--search", metavar="TEXT", help="begin where this was printed, or is said of an actor")
     parser.add_argument("--no-actors", action="store_true", help="the output alone")
+    parser.add_argument("--raw", action="store_true", help="every byte, also what makes this terminal act or answer")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,7 +56,10 @@ def run(args: argparse.Namespace) -> int:
     begins = beginning(args.start, args.search, time.time())
     host = Host()
     status = host.call("status", session=args.session)
-    played = placed(host, status["id"], lines=status["kind"] == "pipes", actors=not args.no_actors)
+    played = placed(
+        host, status["id"], lines=status["kind"] == "pipes", actors=not args.no_actors,
+        shown=lambda: shown_on(sys.stdout.fileno(), host.home, raw=args.raw),
+    )
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _play(_from(played, begins, Pipe()), args.speed, args.max_idle, _sleep, Pipe())
     played = _say_if_too_small(played)

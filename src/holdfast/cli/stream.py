@@ -12,7 +12,7 @@ import socket
 import sys
 
 from ..client import talk
-from ..client.terminal import QueryFilter
+from ..client.terminal import shown_on
 from ..model import ids
 from ..model.errors import HoldfastError
 from ..model.limits import INPUT_BYTES_MAX
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..client.sync import Host
+    from ..model.home import Home
 
 _READ_BYTES = 1 << 18
 _END_INPUT, _SEEN = 1, 2  # ids of what this client asks
@@ -30,7 +31,7 @@ _END_INPUT, _SEEN = 1, 2  # ids of what this client asks
 
 def pass_through(host: Host, session: str, name: str, *, start: int = 0) -> None:
     """Copy both ways from offset `start` on; returns when the output has ended, raises when input is refused."""
-    copy, client = _Copy(name, start), ids.new("")
+    copy, client = _Copy(name, start, host.home), ids.new("")
     while not copy.done:
         about, fd = host.call_fd("open", session=session, via="cli", client=client)
         with socket.socket(fileno=fd) as sock:
@@ -38,7 +39,7 @@ def pass_through(host: Host, session: str, name: str, *, start: int = 0) -> None
                 copy.run(sock, heard="current" not in about)
             except _LineGone:  # the keeper went between two frames of ours; what it left is on disk
                 continue
-    copy.tell_untaken()
+    copy.finish()
 
 
 class _LineGone(Exception):
@@ -48,11 +49,11 @@ class _LineGone(Exception):
 class _Copy:
     """How far both directions have come, whatever becomes of the line they use."""
 
-    def __init__(self, name: str, start: int) -> None:
+    def __init__(self, name: str, start: int, home: Home) -> None:
         self.done = False
         self._name = name
         self._at, self._seq = start, 0
-        self._strip = QueryFilter()
+        self._shown = {fd: shown_on(fd, home) for fd in (1, 2)}
         piped = sys.stdin is not None and not sys.stdin.isatty()
         self._keyboard: int | None = sys.stdin.fileno() if piped else None
         self._unsure = b""  # sent, and not known yet what became of it
@@ -94,8 +95,8 @@ class _Copy:
             self._at = message.end
         elif isinstance(message, talk.Output):
             self._at = message.end
-            data = self._strip.strip(message.data) if message.stream == 0 else message.data
-            _put(2 if message.stream == 2 else 1, data)
+            fd = 2 if message.stream == 2 else 1
+            _put(fd, self._shown[fd].strip(message.data))
         elif isinstance(message, talk.Typed):
             self._taken += len(self._unsure)
             self._unsure, self._epoch = b"", message.epoch
@@ -150,8 +151,10 @@ class _Copy:
         os.close(nothing)
         self._keyboard, self._unsure = None, b""
 
-    def tell_untaken(self) -> None:
-        """What the program left when it ended; it may have had all it wanted."""
+    def finish(self) -> None:
+        """The end of the output; and what the program left of its input, of which it may have had all it wanted."""
+        for fd, shown in self._shown.items():
+            _put(fd, shown.flush())
         count = self._untaken + len(self._unsure)
         if count and not self._told:
             output.note(f"hold: {self._name} did not take the last {count} bytes that came for its input")

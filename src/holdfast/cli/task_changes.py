@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from ..client.sync import Host
 from . import output
 
@@ -25,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
         output.print_json({**told, "patch": patch.decode("utf-8", "replace")} if args.patch else told)
         return 0
     if args.patch:
-        sys.stdout.buffer.write(patch)
+        output.write(patch)
         return 0
     lost = set(told["orphans"])
     rows = [

@@ -23,6 +23,8 @@ from .window import Stream, Window
 Json = dict[str, Any]
 
 _TAKE, _RELEASE, _SEEN = 1, 2, 3  # ids of what this client asks of the keeper
+# That input was typed is said so much later: behind the echo, which a person waits for, and once for a fast hand.
+_TYPED_LATER_S = 0.02
 
 
 class Wanted:
@@ -45,6 +47,7 @@ class Viewer:
         self._printed = bytearray()  # of this wake-up, not sent yet
         self._room = asyncio.Event()
         self._typed: asyncio.Queue[bytes] = asyncio.Queue(limits.VIEW_INPUTS_MAX)
+        self._taken, self._confirming = 0, asyncio.Event()  # the last input that the keeper took; it is to be said
         self._controls: Json = {}
         self._acted = False  # typed or took from here: then the terminal has this window's size
         self._size = wanted.size
@@ -59,7 +62,7 @@ class Viewer:
         self._keeper = AsyncLine(fd)
         try:
             await self._begin(about)
-            await self._line.run(self._watch(), self._listen(), self._type())
+            await self._line.run(self._watch(), self._listen(), self._type(), self._confirm())
         finally:
             if self._asking is not None:
                 self._asking.cancel()
@@ -124,13 +127,26 @@ class Viewer:
             if self._stream.gap(message.start, message.end):
                 await self._line.tell("gap", **{"from": message.start, "to": message.end})
         elif isinstance(message, talk.Typed):
-            await self._line.tell("typed", seq=message.seq)
+            self._taken = message.seq
+            self._confirming.set()
         elif isinstance(message, talk.Answer):
             await self._answered(message.facts)
         elif isinstance(message, talk.Event):
             await self._event(message.facts)
         elif isinstance(message, talk.End):
             await self._ended()
+
+    async def _confirm(self) -> None:
+        """Up to which number input was typed; what is not confirmed is sent again on the next connection."""
+        while True:
+            await self._confirming.wait()
+            await asyncio.sleep(_TYPED_LATER_S)
+            await self._tell_taken()
+
+    async def _tell_taken(self) -> None:
+        if self._confirming.is_set():
+            self._confirming.clear()
+            await self._line.tell("typed", seq=self._taken)
 
     async def _wait_for_room(self) -> None:
         """The browser is behind. Once it has caught up, it goes on, or gets the screen as it is now."""
@@ -197,6 +213,7 @@ class Viewer:
             await self._line.tell("exit", exit=shown)
 
     async def _ended(self) -> None:
+        await self._tell_taken()
         if not self._told_exit:
             status = await self._host.call("status", session=self._session)
             await self._tell_exit(status["exit"])

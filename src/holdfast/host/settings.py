@@ -15,8 +15,8 @@ from ..model import settings
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..model.limits import PROJECT_FILE_BYTES_MAX
+from ..model.patterns import pattern
 from ..system.files import read_json, write_json
-from .waits import pattern
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")

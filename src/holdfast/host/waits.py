@@ -10,10 +10,9 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-import re2
-
-from ..model import limits
 from ..model.errors import HoldfastError, invalid
+from ..model.patterns import Pattern, pattern
+from .matching import Matching
 from .observe import net
 from .quiet import Silence
 from .session import Session
@@ -24,7 +23,6 @@ Checker = Callable[[Session, str], Awaitable[Outcome]]
 
 SAMPLE_FIRST_S, SAMPLE_MAX_S = 0.025, 0.25  # invariant 11
 _QUIET_DEFAULT_S = 2.0
-_READ_BYTES = 1 << 20
 WAITING = ("waiting_for_input", "waiting_for_secret", "menu", "at_prompt")
 
 
@@ -48,32 +46,20 @@ def parse(spec: str) -> tuple[str, str]:
     return kind, value
 
 
-def pattern(text: str) -> Any:
-    """A linear-time regular expression over bytes: none can run for ever."""
-    if len(text) > limits.PATTERN_MAX:
-        raise invalid(f"a pattern of {len(text)} characters", f"at most {limits.PATTERN_MAX}")
-    options = re2.Options()
-    options.max_mem = 8 << 20  # a pattern that needs more states than this is refused, not run
-    options.log_errors = False
-    options.encoding = re2.Options.Encoding.LATIN1 if not text.isascii() else re2.Options.Encoding.UTF8
-    try:
-        return re2.compile(text.encode("utf-8", "surrogateescape"), options=options)
-    except re2.error as e:
-        raise invalid(
-            f"{text[:80]!r} is not a regular expression: {e}", "RE2 syntax: no backreferences or lookaround"
-        ) from None
-
-
 class Waits:
     """One coroutine per kind; each returns (event, offset, detail)."""
 
     def __init__(self, observe: Callable[[Session], Awaitable[tuple[Json, Any]]], done: Checker) -> None:
         self._observe = observe
+        self._matching = Matching()
         self._checkers: dict[str, Checker] = {
             "exit": self._exit, "done": done, "quiet": self._quiet, "input": self._input, "port": self._port,
         }  # fmt: skip
 
-    async def wait(self, session: Session, spec: str, start: int | None, timeout: float | None) -> Json:
+    async def wait(
+        self, session: Session, spec: str, start: int | None, timeout: float | None, operator: str = ""
+    ) -> Json:
+        """`operator` is who waits: searches for a text are shared out among them."""
         kind, value = parse(spec)
         compiled = pattern(value) if kind == "text" else None
         try:
@@ -84,7 +70,7 @@ class Waits:
                     link = session.link
                     try:
                         if compiled is not None:
-                            event, offset, detail = await self._text(session, compiled, start)
+                            event, offset, detail = await self._text(session, compiled, start, operator)
                         else:
                             event, offset, detail = await self._checkers[kind](session, value)
                     except HoldfastError:
@@ -163,39 +149,41 @@ class Waits:
                 delay = min(delay * 2, SAMPLE_MAX_S)
         return _ended(session)
 
-    async def _text(self, session: Session, compiled: Any, start: int | None) -> Outcome:
-        first, end = session.reader.bounds()
-        at = first if start is None else start
+    async def _text(self, session: Session, wanted: Pattern, start: int | None, operator: str) -> Outcome:
+        """The first match from `start` on: each byte is searched once, and the end of a window with the next."""
+        at, end = session.reader.bounds()
+        at = at if start is None else start
         if at < 0:
             raise invalid(f"offset {at} is before the beginning", "offsets begin at 0")
-        window, window_at = b"", at
+        before = b""  # what a match may have begun in
         while True:
-            for piece in session.reader.pieces(at, end):
-                at = piece.end
-                if piece.data is None:
-                    window, window_at = b"", at
-                    continue
-                window += piece.data
-                match = compiled.search(window)
-                if match:
-                    a, b = match.span()
-                    text = window[a:b].decode("utf-8", "replace")
-                    return (
-                        "text",
-                        window_at + b,
-                        {"match": text, "start": window_at + a, "end": window_at + b},
-                    )
-                if len(window) > limits.TEXT_WINDOW_BYTES:
-                    window_at += len(window) - limits.TEXT_WINDOW_BYTES
-                    window = window[-limits.TEXT_WINDOW_BYTES :]
-            if session.link is None:
-                new_end = session.reader.bounds()[1]
-                if new_end <= at:
+            if at >= end:
+                grown = await session.link.grown(at) if session.link is not None else -1
+                end = grown if grown >= 0 else session.reader.bounds()[1]
+                if end <= at and session.link is None:
                     return _ended(session)
-                end = new_end
                 continue
-            grown = await session.link.grown(at)
-            end = grown if grown >= 0 else session.reader.bounds()[1]
+            async with self._matching.turn(operator):
+                fresh, after, gap = _read(session, at, end, wanted.window_bytes - len(before))
+                window, window_at = before + fresh, at - len(before)
+                found, took_s = await self._matching.search(wanted, window) if fresh else (None, SAMPLE_FIRST_S)
+            if found:
+                a, b = found
+                text = window[a:b].decode("utf-8", "replace")
+                return "text", window_at + b, {"match": text, "start": window_at + a, "end": window_at + b}
+            before, at = b"" if gap else window[-wanted.span_bytes :], after
+            await asyncio.sleep(took_s)  # as long again: what is printed meanwhile is searched together
+
+
+def _read(session: Session, at: int, end: int, most: int) -> tuple[bytes, int, bool]:
+    """Up to `most` bytes of output from `at`, the offset to go on from, and whether that is behind a gap."""
+    parts: list[bytes] = []
+    for piece in session.reader.pieces(at, min(end, at + most)):
+        at = piece.end
+        if piece.data is None:
+            return b"".join(parts), at, True
+        parts.append(piece.data)
+    return b"".join(parts), at, False
 
 
 def _end(session: Session) -> int:

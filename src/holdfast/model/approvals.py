@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from .patterns import Pattern
+
     Json = dict[str, Any]
 
 VERBS = ("exec", "run", "send")
@@ -36,12 +38,13 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECAS
 
 
 class Rule:
-    """One `[[approve]]` table; `matcher` is its compiled pattern (anything with `search` over bytes)."""
+    """One `[[approve]]` table; `matcher` is its compiled pattern."""
 
     __slots__ = ("kinds", "matcher", "pattern", "session", "timeout_s", "verbs")
 
     def __init__(
-        self, pattern: str, matcher: Any, session: str, verbs: frozenset[str], kinds: frozenset[str], timeout_s: float
+        self, pattern: str, matcher: Pattern, session: str, verbs: frozenset[str], kinds: frozenset[str],
+        timeout_s: float,
     ) -> None:
         self.pattern, self.matcher, self.session = pattern, matcher, session
         self.verbs, self.kinds, self.timeout_s = verbs, kinds, timeout_s
@@ -49,15 +52,19 @@ class Rule:
     def covers(self, verb: str, kind: str, session: str) -> bool:
         return verb in self.verbs and kind in self.kinds and fnmatch.fnmatchcase(session, self.session)
 
+    def wants(self, command: bytes) -> bool:
+        """What is too long to be searched at once is taken for a match: no length gets a command past a rule."""
+        return len(command) > self.matcher.window_bytes or self.matcher.search(command) is not None
 
-def parse(tables: object, compile_pattern: Callable[[str], Any]) -> list[Rule]:
+
+def parse(tables: object, compile_pattern: Callable[[str], Pattern]) -> list[Rule]:
     """The rules of a config file; a mistake is an error, never a rule that silently matches nothing."""
     if not isinstance(tables, list):
         raise invalid("approve is a list of tables", "write [[approve]]")
     return [_rule(n, table, compile_pattern) for n, table in enumerate(tables, 1)]
 
 
-def _rule(number: int, table: object, compile_pattern: Callable[[str], Any]) -> Rule:
+def _rule(number: int, table: object, compile_pattern: Callable[[str], Pattern]) -> Rule:
     where = f"approve rule {number}"
     if not isinstance(table, dict):
         raise invalid(f"{where} is not a table", "write [[approve]]")
@@ -88,7 +95,7 @@ def needed(rules: Sequence[Rule], verb: str, kind: str, session: str, command: b
     for rule in rules:
         if not rule.covers(verb, kind, session):
             continue
-        if rule.matcher.search(command) or (verb == "send" and not whole_lines(command)):
+        if rule.wants(command) or (verb == "send" and not whole_lines(command)):
             return rule
     return None
 

@@ -76,8 +76,16 @@ EMULATOR_STRIDE_BYTES = (
 )  # background emulation runs in steps of this, so attach has little to catch up
 EXEC_OUTPUT_BYTES = 1 << 20  # of an exec's output given as one value unless asked otherwise: head and tail are kept
 INLINE_OUTPUT_BYTES = 64 << 10  # an exec's output up to this comes with its result, more is read by offset
-TEXT_WINDOW_BYTES = 64 << 10  # a text match spans at most this much output
 PATTERN_MAX = 1000  # characters of a regular expression
+# Instructions of a compiled expression times the bytes of one search. Where RE2 falls back to its NFA it takes 5 to
+# 10 ns for each (measured): a search is over within a third of a second.
+MATCH_STEPS_MAX = 32 << 20
+MATCH_WINDOW_BYTES = 1 << 20  # searched at once by a small expression: each byte of a long log about once
+MATCH_WINDOW_BYTES_MIN = 8 << 10  # by the largest, of 4,096 instructions: a screen, and a match of half of it
+MATCH_SPAN_BYTES = 64 << 10  # a match spans at most this much, and at most half a window: windows overlap by it
+MATCH_MEMORY_BYTES = 2 << 20  # of RE2 for one expression: compiling one that is refused takes some 10 ms, not 100
+MATCHES_MAX = 16  # searches in line at once, each with its window in memory
+MATCHES_EACH_MAX = 4  # of one operator: others wait a second for theirs, whatever this one searches for
 PIDS_MAX = 8192  # processes of one session where a cgroup can hold it: a fork bomb ends here
 
 # Kernels

@@ -13,7 +13,8 @@ from .limits import TAKEOVER_S, TAKEOVER_S_MAX
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+
+    from .patterns import Pattern
 
 FILE = "config.toml"
 _NOTIFY_KEYS = frozenset({"webhook", "command", "desktop", "kinds"})
@@ -49,7 +50,7 @@ class Settings:
         self.broken: HoldfastError | None = None
 
 
-def parse(text: str, compile_pattern: Callable[[str], Any]) -> Settings:
+def parse(text: str, compile_pattern: Callable[[str], Pattern]) -> Settings:
     """Never raises: a broken file is a setting too, and the strict one. Other tables belong to others."""
     settings = Settings()
     import tomllib  # most homes have no such file

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
 from holdfast.cli import log_writers
 from holdfast.client.types import Chunk
+from holdfast.model.patterns import pattern
 
 
 def printed(capfdbinary: pytest.CaptureFixture[bytes], chunks: list[Chunk], **options: object) -> tuple[bytes, bytes]:
@@ -63,15 +63,15 @@ def test_records_carry_every_byte_and_every_gap(capfdbinary: pytest.CaptureFixtu
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_matching_goes_by_the_plain_text_of_whole_lines(capfdbinary: pytest.CaptureFixture[bytes], size: int) -> None:
     data = b"one \x1b[1mer\x1b[0mror\r\ntwo\r\nlast error"
-    out, _ = printed(capfdbinary, cut(data, size), grep=re.compile("error$"), end=len(data))
+    out, _ = printed(capfdbinary, cut(data, size), grep=pattern("error$"), end=len(data))
     assert out == b"one error\nlast error\n"
 
 
 def test_matching_records_and_raw_lines_keep_their_offsets_and_bytes(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     data = b"one\r\n\x1b[1mtwo\x1b[0m\r\n"
-    out, _ = printed(capfdbinary, cut(data, 4), grep=re.compile("two"), as_json=True, end=len(data))
+    out, _ = printed(capfdbinary, cut(data, 4), grep=pattern("two"), as_json=True, end=len(data))
     assert json.loads(out)["offset"] == 5
-    out, _ = printed(capfdbinary, cut(data, 4), grep=re.compile("two"), raw=True, end=len(data))
+    out, _ = printed(capfdbinary, cut(data, 4), grep=pattern("two"), raw=True, end=len(data))
     assert out == b"\x1b[1mtwo\x1b[0m\r\n"
 
 
@@ -80,7 +80,7 @@ def test_of_the_matches_that_were_there_only_the_last_are_printed_and_all_that_c
     capfdbinary: pytest.CaptureFixture[bytes], tail: int, expected: bytes
 ) -> None:
     data = b"c1\nx\nc2\nc3\nc4\n"
-    out, _ = printed(capfdbinary, cut(data, 2), grep=re.compile("c"), tail=tail, end=data.index(b"c4"))
+    out, _ = printed(capfdbinary, cut(data, 2), grep=pattern("c"), tail=tail, end=data.index(b"c4"))
     assert out == expected
 
 

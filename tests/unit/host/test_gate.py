@@ -13,9 +13,9 @@ import pytest_asyncio
 from holdfast.host.gate import Gate
 from holdfast.host.inbox import Inbox
 from holdfast.host.ledger import Ledger
-from holdfast.host.waits import pattern
 from holdfast.model import settings
 from holdfast.model.errors import HoldfastError
+from holdfast.model.patterns import pattern
 from tests.support.home import until_async
 
 ADA = {"operator": "op_1", "kind": "human", "name": "ada"}

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model import approvals, settings
+from holdfast.model import approvals, patterns, settings
 from holdfast.model.errors import HoldfastError
 
-
-def compiled(pattern: str) -> Any:
-    return re.compile(pattern.encode())
+compiled = patterns.pattern
 
 
 def rules(*tables: dict[str, Any]) -> list[approvals.Rule]:
@@ -135,3 +132,10 @@ def test_a_broken_file_says_so_and_allows_nothing_by_accident(text: str) -> None
 def test_an_empty_file_is_no_configuration() -> None:
     found = settings.parse("", compiled)
     assert (found.broken, found.rules, found.notify.wanted) == (None, [], False)
+
+
+def test_no_length_gets_a_command_past_a_rule() -> None:
+    (rule,) = rules({"pattern": "git push"})
+    padded = b"true #" + b"x" * rule.matcher.window_bytes + b"\ngit push"
+    assert approvals.needed([rule], "exec", "agent", "web", padded) is rule
+    assert approvals.needed([rule], "exec", "agent", "web", b"git status") is None

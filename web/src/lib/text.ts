@@ -10,6 +10,16 @@ export function plain(text: string | null | undefined, max = 4000): string {
   return short.replace(UNSEEN, "\ufffd");
 }
 
+// What a terminal or a program obeys: sequences with their parameters and, where they end, their text. Every ESC goes: what
+// is left around one that was taken out can begin no other.
+const SEQUENCES = /(?:\x1b\[|\x9b)[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]?|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)|\x1b[\x20-\x2f]*[\x30-\x7e]?/g;
+const CONTROLS = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g; // all but tab and line ends
+
+/** Text from the clipboard, to be typed: words and line ends, and nothing that leaves a bracketed paste or acts as a key. */
+export function pasted(text: string): string {
+  return text.replace(SEQUENCES, "").replace(CONTROLS, "");
+}
+
 export function command(words: string[] | string | null | undefined): string {
   if (!words) return "";
   return plain(typeof words === "string" ? words : words.map((w) => (/^[\w@%+=:,./-]+$/.test(w) ? w : quoted(w))).join(" "));

@@ -2,7 +2,7 @@
 import type { Terminal } from "@xterm/xterm";
 import { Attachment } from "../lib/attach";
 import { cells, open, Scale, type View } from "../lib/term";
-import { plain } from "../lib/text";
+import { pasted, plain } from "../lib/text";
 import { chosen, choose, Hand, onGlass, READABLE_PX } from "./letters";
 import type { AttachMessage, Controls, Session } from "../lib/types";
 
@@ -35,6 +35,7 @@ export class Viewer {
   /** How large letters are to be, in pixels, where somebody said so. */
   letters = $state(chosen());
   private watch: ResizeObserver;
+  private unbind = new AbortController();
 
   constructor(id: string, private box: HTMLElement, leave: () => void, search: () => void) {
     this.base = this.letters ?? this.usual;
@@ -43,6 +44,7 @@ export class Viewer {
     this.term = this.view.term;
     this.term.options.screenReaderMode = this.aloud;
     this.keys(leave, search);
+    box.addEventListener("paste", (event) => this.paste(event), { capture: true, signal: this.unbind.signal });
     this.attachment = new Attachment(id, {
       write: (data, shown) => this.term.write(data, shown),
       resize: (cols, rows) => this.term.write("", () => this.sized(cols, rows)), // after what was written before it
@@ -103,6 +105,7 @@ export class Viewer {
 
   dispose(): void {
     this.watch.disconnect();
+    this.unbind.abort();
     this.hand?.dispose();
     this.attachment.close();
     this.view.dispose();
@@ -150,6 +153,14 @@ export class Viewer {
     this.term.onBinary((data) => {
       if (this.mine) this.attachment.typeBytes(Uint8Array.from(data, (c) => c.charCodeAt(0)));
     });
+  }
+
+  /** Instead of the emulator, which brackets a paste where the program wants that, and leaves in it what ends the bracket. */
+  private paste(event: ClipboardEvent): void {
+    event.preventDefault();
+    event.stopPropagation();
+    const text = pasted(event.clipboardData?.getData("text/plain") ?? "");
+    if (text && !this.term.options.disableStdin) this.term.paste(text);
   }
 
   private heard(message: AttachMessage): void {

@@ -125,7 +125,7 @@ class Looking(Base):
     async def op_wait(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
         start, timeout = whole(request.get("from"), "an offset"), number(request.get("timeout"), "a timeout")
-        return await self.waits.wait(session, str(request.get("for") or ""), start, timeout)
+        return await self.waits.wait(session, str(request.get("for") or ""), start, timeout, caller.operator)
 
 
 def still(session: Session, view: Json, processes: int) -> bool:
