@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -53,6 +52,6 @@ def program(name: str) -> str:
     return found
 
 
-def needs(*programs: str) -> Any:
+def needs(*programs: str) -> pytest.MarkDecorator:
     """The mark of a test, file or parameter that runs these."""
     return pytest.mark.skipif(reason(*programs) is not None, reason=reason(*programs) or "")

@@ -189,7 +189,7 @@ class AsyncWork(AsyncBriefs):
     async def tell_parked(self) -> list[Json]:
         """The runs that wait for a person. Of a store on a server, this home's inbox is told."""
         found: list[Json] = await self.call("run_parked")
-        if self._direct is not None and self.store is not None:
+        if self._direct is not None:
             try:
                 await self._host.call("parked")
             except HoldfastError:

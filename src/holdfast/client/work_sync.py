@@ -184,7 +184,7 @@ class Work(Briefs):
     def tell_parked(self) -> list[Json]:
         """The runs that wait for a person. Of a store on a server, this home's inbox is told."""
         found: list[Json] = self.call("run_parked")
-        if self._direct is not None and self.store is not None:
+        if self._direct is not None:
             try:
                 self._host.call("parked")
             except HoldfastError:

@@ -142,10 +142,7 @@ class Worker:
     def _look_at_parked(self, host: Host, count: int) -> None:
         """A person is told: by the host that wrote it, or, of a store on a server, through this home's host."""
         if count or self._waiting:
-            found = host.work.call("run_parked")
-            if found != self._waiting and host.work.shared:
-                host.work.tell_parked()
-            self._waiting = found
+            self._waiting = host.work.tell_parked()
 
     def _call(self, host: Host, job: Any, made: Json) -> Ending:
         run, outcome, error = self._hold(host.work.held(made, self._lease, job=True)), None, None

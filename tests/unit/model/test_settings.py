@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from holdfast.model import settings
 from holdfast.model.limits import TAKEOVER_S
+from holdfast.model.patterns import pattern
 
 
 def test_takeover_max_is_a_length_of_time_and_twelve_hours_unless_told() -> None:
-    assert settings.parse("", re.compile).takeover_s == TAKEOVER_S == 12 * 3600
-    told = settings.parse('takeover_max = "90m"\n', re.compile)
+    assert settings.parse("", pattern).takeover_s == TAKEOVER_S == 12 * 3600
+    told = settings.parse('takeover_max = "90m"\n', pattern)
     assert (told.takeover_s, told.broken) == (5400, None)
 
 
 def test_a_change_of_takeover_max_is_a_change_and_files_without_it_are_as_before() -> None:
     empty = settings.Settings().digest
-    assert settings.parse("", re.compile).digest == empty
-    assert settings.parse('takeover_max = "90m"\n', re.compile).digest != empty
+    assert settings.parse("", pattern).digest == empty
+    assert settings.parse('takeover_max = "90m"\n', pattern).digest != empty
 
 
 @pytest.mark.parametrize("value", ["5", '"soon"', '"0s"', '"40d"', "true", "[]"])
 def test_what_is_no_time_is_a_mistake_in_the_file(value: str) -> None:
-    broken = settings.parse(f"takeover_max = {value}\n", re.compile)
+    broken = settings.parse(f"takeover_max = {value}\n", pattern)
     assert broken.broken is not None
     assert broken.broken.code == "invalid"
     assert broken.takeover_s == TAKEOVER_S
