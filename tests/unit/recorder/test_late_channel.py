@@ -53,7 +53,7 @@ def test_a_question_is_asked_only_when_it_can_arrive(short: Path) -> None:
     os.makedirs(folder.path)
     argv = [sys.executable, "-c", LATE, "-f", "{connection_file}"]
     about = {"spec": "late", "language": "python", "display_name": "Late", "argv": argv, "interrupt_mode": "signal"}
-    write_json(folder.manifest, {"kernel": about, "generation": 1})
+    write_json(folder.manifest, {"kernel": about, "generation": 1, "env": dict(os.environ)})
     ours, theirs = pty.openpty()
     env = {**os.environ, "HOLDFAST_HOME": home.path, "HOLDFAST_SESSION": "ses_0000000000000000"}
 
