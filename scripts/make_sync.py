@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import subprocess
 import sys
 
 CLIENT = pathlib.Path(__file__).resolve().parent.parent / "src" / "holdfast" / "client"
@@ -30,7 +31,13 @@ def sync_source(name: str) -> str:
     source = NOTE.format(source=f"{name}.py") + source.split('"""', 2)[2].lstrip("\n").join(["\n", ""])
     for pattern, replacement in RULES:
         source = re.sub(pattern, replacement, source)
-    return source
+    return formatted(source)
+
+
+def formatted(source: str) -> str:
+    """As the formatter writes it: without `await`, a call may fit on one line."""
+    ruff = [sys.executable, "-m", "ruff", "format", "--quiet", "--stdin-filename", str(CLIENT / "made.py"), "-"]
+    return subprocess.run(ruff, input=source, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 if __name__ == "__main__":

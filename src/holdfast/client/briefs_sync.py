@@ -53,9 +53,7 @@ class Briefs(Execs):
         )
         return made if kind == "command" else (self._checked([made], commands=False))[0]
 
-    def claims(
-        self, *, task: str | None = None, run: str | None = None, project: str | None = None
-    ) -> list[Json]:
+    def claims(self, *, task: str | None = None, run: str | None = None, project: str | None = None) -> list[Json]:
         """As they were made and last looked at; oldest first."""
         found: list[Json] = self.call("claim_ls", task=task, run=run, **context(project))
         return found

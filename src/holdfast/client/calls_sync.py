@@ -40,12 +40,8 @@ class Calls:
     # speaks for people and agents elsewhere, and says no for all of them.
     local_files = True
 
-    def __init__(
-        self, home: str | None = None, *, autostart: bool = True, operator: str | None = None
-    ) -> None:
-        self.home = Home(
-            os.path.abspath(home) if home else default_home(dict(os.environ), os.path.expanduser("~"))
-        )
+    def __init__(self, home: str | None = None, *, autostart: bool = True, operator: str | None = None) -> None:
+        self.home = Home(os.path.abspath(home) if home else default_home(dict(os.environ), os.path.expanduser("~")))
         self.autostart = autostart
         self.operator = operator or os.environ.get("HOLDFAST_OPERATOR")
         # Which process an agent's holds are for: this one (0), its parent (1) …; None where the agent is elsewhere.

@@ -38,7 +38,13 @@ class Inbox(Calls):
         dialog: Json | None = None,
     ) -> Json:  # fmt: skip
         answer: Json = self.call(
-            "ask", ask=ids.new("ask_"), text=text, kind=kind, session=session, options=list(options), why=why,
+            "ask",
+            ask=ids.new("ask_"),
+            text=text,
+            kind=kind,
+            session=session,
+            options=list(options),
+            why=why,
             dialog=dialog,
         )
         return answer
@@ -54,7 +60,14 @@ class Inbox(Calls):
             left = max(0.0, deadline - time.monotonic())
             try:
                 item: Json = self.call(
-                    "ask", ask=id, text=text, kind=kind, session=session, options=list(options), why=why, held=left,
+                    "ask",
+                    ask=id,
+                    text=text,
+                    kind=kind,
+                    session=session,
+                    options=list(options),
+                    why=why,
+                    held=left,
                     dialog=dialog,
                 )
                 return item
@@ -134,7 +147,5 @@ class Inbox(Calls):
     ) -> Json:
         data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
         payload = None if data is None else base64.b64encode(data).decode()
-        answer: Json = self.call(
-            "answer", ask=ask, data=payload, approve=approve, why=why, request=ids.new("req_")
-        )
+        answer: Json = self.call("answer", ask=ask, data=payload, approve=approve, why=why, request=ids.new("req_"))
         return answer

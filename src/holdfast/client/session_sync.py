@@ -53,8 +53,15 @@ class Session:
         return self.send_raw(text, enter=enter, keys=keys, secret=secret, eof=eof, why=why)
 
     def send_raw(
-        self, text: str | bytes = b"", *, enter: bool = False, keys: Sequence[str] = (), secret: bool = False,
-        eof: bool = False, why: str | None = None, approval: float | None = None,
+        self,
+        text: str | bytes = b"",
+        *,
+        enter: bool = False,
+        keys: Sequence[str] = (),
+        secret: bool = False,
+        eof: bool = False,
+        why: str | None = None,
+        approval: float | None = None,
     ) -> Json:
         """`send` as the host answers it. With `approval` it waits so many seconds for a yes, where it needs one; then
         it is `waiting_for_approval`, and typed when the yes comes."""
@@ -64,9 +71,7 @@ class Session:
             data += b"\r"
         payload = base64.b64encode(data).decode()
         standing = {} if approval is None else {"standing": True, "timeout": approval}
-        done: Json = self.host.call(
-            "send", session=self.id, data=payload, secret=secret, eof=eof, why=why, **standing
-        )
+        done: Json = self.host.call("send", session=self.id, data=payload, secret=secret, eof=eof, why=why, **standing)
         return done
 
     def keys(self, names: Sequence[str]) -> bytes:
@@ -91,9 +96,7 @@ class Session:
         """Run a command in the session's shell: one argument is shell source, several are words. In a kernel: code."""
         return self._exec_result(self.exec_raw(list(command), timeout, why), max_output)
 
-    def exec_raw(
-        self, words: list[str], timeout: float | None, why: str | None, exec_id: str | None = None
-    ) -> Json:
+    def exec_raw(self, words: list[str], timeout: float | None, why: str | None, exec_id: str | None = None) -> Json:
         """`exec` as the host answers it, without the output; a daemon that dies meanwhile is not noticed. With a
         timeout, what needs approval is `waiting_for_approval` when the time is up, and runs when a person says yes."""
         exec_id = exec_id or ids.new("exe_")
@@ -120,9 +123,7 @@ class Session:
         self, exec_id: str, *, wait: bool = False, timeout: float | None = None, max_output: int = EXEC_OUTPUT_BYTES
     ) -> ExecResult:
         """How a command stands that was started before; with `wait`, once it ends or blocks."""
-        result = self.host.call(
-            "exec_result", session=self.id, exec_id=exec_id, wait=wait, timeout=timeout
-        )
+        result = self.host.call("exec_result", session=self.id, exec_id=exec_id, wait=wait, timeout=timeout)
         return self._exec_result(result, max_output)
 
     def _exec_result(self, result: Json, max_output: int) -> ExecResult:
@@ -187,9 +188,7 @@ class Session:
                 if e.code != "host_gone":
                     raise
 
-    def output(
-        self, start: int = 0, *, follow: bool = False, end: int | None = None
-    ) -> Iterator[Chunk]:
+    def output(self, start: int = 0, *, follow: bool = False, end: int | None = None) -> Iterator[Chunk]:
         """The output from an offset on, in order; with `follow` until the session ends.
 
         Whatever dies in between (the keeper's line, the daemon), reading goes on at the same offset. While the keeper
@@ -254,9 +253,7 @@ class Session:
         done: Json = self.host.call("release", session=self.id, why=why)
         return done
 
-    def hand(
-        self, operator: str | None = None, *, note: str | None = None, why: str | None = None
-    ) -> Json:
+    def hand(self, operator: str | None = None, *, note: str | None = None, why: str | None = None) -> Json:
         """Give the controls that one holds to another operator, with a note: back to whom they were taken from,
         unless told to whom."""
         done: Json = self.host.call("hand", session=self.id, to=operator, note=note, why=why)

@@ -87,8 +87,14 @@ class Execs:
                     result: Json = self._host.call("exec_result", wait=True, timeout=wait, **known)
                 else:
                     result = self._host.call(
-                        "exec", words=words, why=why, step=True, timeout=left, start_only=start_only,
-                        standing=timeout is not None, **known
+                        "exec",
+                        words=words,
+                        why=why,
+                        step=True,
+                        timeout=left,
+                        start_only=start_only,
+                        standing=timeout is not None,
+                        **known,
                     )
                 return result
             except HoldfastError as e:

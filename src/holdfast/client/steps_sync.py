@@ -97,9 +97,16 @@ class Steps:
         return attended(whole)
 
     def each(
-        self, name: str, fn: Callable[..., Any], items: Sequence[Any], *, keys: Sequence[str] | None = None,
-        effect: str = "unsafe", verify: Callable[..., Any] | None = None,
-        compensate: Callable[..., Any] | None = None, why: str | None = None,
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        items: Sequence[Any],
+        *,
+        keys: Sequence[str] | None = None,
+        effect: str = "unsafe",
+        verify: Callable[..., Any] | None = None,
+        compensate: Callable[..., Any] | None = None,
+        why: str | None = None,
     ) -> list[Any]:
         """`fn(item)` for one item after the other, as the steps `name:item`, or `name:key` where `keys` are given;
         their results. No two may have the same name.

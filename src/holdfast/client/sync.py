@@ -90,9 +90,7 @@ class Host(Inbox, Operators):
         return typed(self.call("ports", port=port), list[Port])
 
 
-def connect(
-    home: str | None = None, *, autostart: bool = True, operator: str | None = None
-) -> Host:
+def connect(home: str | None = None, *, autostart: bool = True, operator: str | None = None) -> Host:
     """Connect to this machine's host, starting it if need be."""
     host = Host(home, autostart=autostart, operator=operator)
     host.call("ping")

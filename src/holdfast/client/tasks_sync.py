@@ -43,14 +43,10 @@ class Tasks:
 
     # -- projects ------------------------------------------------------------------------------------------------------
 
-    def init(
-        self, name: str, phases: Sequence[str] = (), *, root: str | None = None, why: str | None = None
-    ) -> Json:
+    def init(self, name: str, phases: Sequence[str] = (), *, root: str | None = None, why: str | None = None) -> Json:
         """A project in a folder (this one); the same again is the one that is there."""
         where = folder(root)
-        made: Json = self._work.call(
-            "project_init", name=name, phases=list(phases) or None, root=where, why=why
-        )
+        made: Json = self._work.call("project_init", name=name, phases=list(phases) or None, root=where, why=why)
         return made
 
     def edit_project(
@@ -102,9 +98,7 @@ class Tasks:
         found: Json = self.call("task_show", project, task=task)
         return found
 
-    def ls(
-        self, *, status: str | None = None, phase: str | None = None, project: str | None = None
-    ) -> list[Json]:
+    def ls(self, *, status: str | None = None, phase: str | None = None, project: str | None = None) -> list[Json]:
         """All of them, in the order in which they were added."""
         found: list[Json] = []
         last: str | None = None
@@ -122,7 +116,14 @@ class Tasks:
         A worker is this process. `lasting=False`, for commands: it is whoever has the name, and this process ends.
         """
         made: Json = self.call(
-            "task_start", project, task=task, worker=worker, backend=backend, ttl_s=lease, take=take, why=why,
+            "task_start",
+            project,
+            task=task,
+            worker=worker,
+            backend=backend,
+            ttl_s=lease,
+            take=take,
+            why=why,
             process=this_process() if worker and lasting else None,
         )
         return made
@@ -133,7 +134,11 @@ class Tasks:
     ) -> Json:  # fmt: skip
         """A task that is ready, leased to this worker; `run` is None where there is none."""
         made: Json = self.call(
-            "task_next", project, worker=worker, ttl_s=lease, process=this_process(),
+            "task_next",
+            project,
+            worker=worker,
+            ttl_s=lease,
+            process=this_process(),
             backends=None if backends is None else list(backends),
         )
         return made
@@ -176,9 +181,7 @@ class Tasks:
     ) -> Json:  # fmt: skip
         """The attempt failed: the task is tried again, or blocked once that is no use."""
         given = None if classification is None else dict(classification)
-        made: Json = self.call(
-            "task_fail", project, task=task, run=run, epoch=epoch, classification=given, why=why
-        )
+        made: Json = self.call("task_fail", project, task=task, run=run, epoch=epoch, classification=given, why=why)
         return made
 
     def block(
@@ -239,9 +242,7 @@ class Tasks:
         found: Json = self.call("policy_show", project, version=version)
         return found
 
-    def set_policy(
-        self, policy: Mapping[str, Any], *, project: str | None = None, why: str | None = None
-    ) -> Json:
+    def set_policy(self, policy: Mapping[str, Any], *, project: str | None = None, why: str | None = None) -> Json:
         made: Json = self.call("policy_set", project, policy=dict(policy), why=why)
         return made
 

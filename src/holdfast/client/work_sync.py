@@ -171,13 +171,25 @@ class Work(Briefs):
         return told
 
     def claim(
-        self, jobs: Sequence[str], *, worker: str, lease: float, standby: bool = False,
-        max_crashes: Mapping[str, int] | None = None, left: Sequence[str] = (),
+        self,
+        jobs: Sequence[str],
+        *,
+        worker: str,
+        lease: float,
+        standby: bool = False,
+        max_crashes: Mapping[str, int] | None = None,
+        left: Sequence[str] = (),
     ) -> Json:
         """The next run of these jobs, leased to this worker; without one, `run` is None. What `hold worker` asks."""
         made: Json = self.call(
-            "run_claim", jobs=list(jobs), worker=worker, ttl_s=lease, standby=standby, process=this_process(),
-            max_crashes=dict(max_crashes or {}), left=list(left),
+            "run_claim",
+            jobs=list(jobs),
+            worker=worker,
+            ttl_s=lease,
+            standby=standby,
+            process=this_process(),
+            max_crashes=dict(max_crashes or {}),
+            left=list(left),
         )
         return made
 
@@ -204,9 +216,7 @@ class Work(Briefs):
         found: Json = self.call("run_status", run=run)
         return found
 
-    def settle(
-        self, run: str, key: str, outcome: str, *, evidence: str | None = None, result: object = None
-    ) -> None:
+    def settle(self, run: str, key: str, outcome: str, *, evidence: str | None = None, result: object = None) -> None:
         """Say what happened to a step in doubt: `done` (with its result), `not_done` or `failed`."""
         self.call("step_settle", run=run, key=key, outcome=outcome, evidence=evidence, result=result)
 
@@ -312,9 +322,7 @@ class Run(RunState, Steps):
             self._place.finished(key)
         return done
 
-    def log(
-        self, body: object, *, kind: str = "message", step: str | None = None, why: str | None = None
-    ) -> int:
+    def log(self, body: object, *, kind: str = "message", step: str | None = None, why: str | None = None) -> int:
         """One more entry of the run's log; its number."""
         return int((self._call("log_append", body=body, kind=kind, step=step, why=why))["seq"])
 

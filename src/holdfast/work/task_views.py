@@ -189,8 +189,9 @@ def _attempts(task: Task) -> Transaction[list[Json]]:
             "verification": values.decode(verification), "changes": values.decode(changes),
             "policy_version": policy, "contract_version": contract, "begun_at": _time(begun), "ended_at": _time(ended),
         }
-        for id, n, worker, backend, outcome, classification, verification, changes, policy, contract, begun, ended, run
-        in reversed(rows)
+        for (
+            id, n, worker, backend, outcome, classification, verification, changes, policy, contract, begun, ended, run,
+        ) in reversed(rows)
     ]  # fmt: skip
 
 

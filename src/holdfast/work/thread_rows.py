@@ -151,15 +151,16 @@ def compact(thread: str, ns: str, id: str, hash: str, record: bytes) -> Transact
 
 
 def put_writes(thread: str, ns: str, id: str, writes: list[Write]) -> Transaction[None]:
+    columns = ("path", "channel", "kind", "data")
+    replaced = "UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in columns)
     for w in writes:
         # A task's ordinary writes are kept as they came first; a special one (n < 0) is replaced by a later one.
+        again = replaced if w.n < 0 else "NOTHING"
         yield Query(
             "INSERT INTO thread_write (thread, ns, id, task, n, path, channel, kind, data)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (thread, ns, id, task, n) DO "
-            + ("UPDATE SET path = excluded.path, channel = excluded.channel, kind = excluded.kind, data = excluded.data"
-               if w.n < 0 else "NOTHING"),
+            f" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (thread, ns, id, task, n) DO {again}",
             (thread, ns, id, w.task, w.n, w.path, w.channel, w.kind, w.data),
-        )  # fmt: skip
+        )
 
 
 def detach(thread: str, ns: str, going: set[str]) -> Transaction[None]:

@@ -25,8 +25,8 @@ def put(who: str, event: str, facts: dict[str, Any], line: str | None) -> None:
         sys.stdout.write(json.dumps({"event": event, **{k: v for k, v in facts.items() if v is not None}}) + "\n")
         sys.stdout.flush()
         return
-    print(f"{who}: " + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line),  # noqa: T201
-          file=sys.stderr, flush=True)  # fmt: skip
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    print(f"{who}: {shown}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 class Events:
