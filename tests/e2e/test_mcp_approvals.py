@@ -120,9 +120,11 @@ async def test_a_cancelled_call_leaves_its_item(hold: HomeForTests, seen: Path) 
             await waiting
         await tools("status")
         assert approvals(hold) == [ask]
-        both = [asyncio.create_task(tools("exec", session="sh", command=f"echo danger >> {seen}")) for _ in range(3)]
+        call: Json = {"session": "sh", "command": f"echo danger >> {seen}"}
+        told = await asyncio.gather(*(tools("exec", **call, wait_s=0) for _ in range(3)))
+        assert {(one["state"], one["ask"]) for one in told} == {("waiting_for_approval", ask)}
         hold.host.answer(ask, approve=True)
-        assert {told["exit_code"] for told in await asyncio.gather(*both)} == {0}
+        assert (await tools("exec", **call))["exit_code"] == 0
         assert ran(seen) == 1, "calls at the same time are one request"
 
 

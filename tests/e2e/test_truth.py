@@ -92,7 +92,7 @@ def test_the_session_object_has_every_field_of_the_contract(hold: HomeForTests) 
         "observed_at",
     }  # fmt: skip
     assert fields <= set(view)
-    assert set(view["activity"]) == {"kind", "confidence", "evidence", "prompt"}
+    assert set(view["activity"]) == {"kind", "confidence", "evidence", "prompt", "says"}
     assert set(view["output"]) == {"start", "end", "durable"}
     assert {"cols", "rows", "canonical", "echo", "foreground_pgid"} <= set(view["pty"])
     assert {"holder", "kind", "epoch", "since"} <= set(view["controls"])
