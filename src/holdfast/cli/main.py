@@ -151,15 +151,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _told(e, "--json" in before)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # The reader left (hold logs | head): not an error, and Python must not complain at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
+    except ConnectionError as e:
+        if isinstance(e, BrokenPipeError) and _reader_left():
+            # hold logs | head: not an error, and Python must not complain at exit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return 0
+        broken = HoldfastError("host_gone", f"a connection broke: {e}", "hold status says what is so; then try again")
+        return _told(broken, "--json" in before)
     except OSError as e:  # of what this process writes itself: a key, a backup, an output into a file
         disk = of_the_disk(e)
         if disk is None:
             raise
         return _told(disk, "--json" in before)
+
+
+def _reader_left() -> bool:
+    """Whether nothing reads our stdout any more: only then is a broken pipe the reader's choice."""
+    import select
+
+    stdout = select.poll()
+    stdout.register(1, 0)
+    return bool(stdout.poll(0))  # POLLERR or POLLHUP: nothing else was asked for
 
 
 def _told(error: HoldfastError, as_json: bool) -> int:

@@ -63,7 +63,7 @@ class AsyncCalls:
             wire = await self._resting() if attempt else self._idle.pop()
             try:
                 if wire is None:
-                    wire = await self._connect()
+                    wire = await self.connection()
                 await wire.send(message, codec)
                 reply, fd = await wire.receive(codec)
             except ConnectionError:
@@ -99,7 +99,7 @@ class AsyncCalls:
             wire.close()
         return None
 
-    async def _connect(self) -> AsyncWire:
+    async def connection(self) -> AsyncWire:
         """A new connection; where an operator was chosen, its key is proven on it before anything is asked."""
         wire = await AsyncWire.connect(self.home, self.autostart)
         if self.operator:

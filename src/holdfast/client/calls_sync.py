@@ -63,7 +63,7 @@ class Calls:
             wire = self._resting() if attempt else self._idle.pop()
             try:
                 if wire is None:
-                    wire = self._connect()
+                    wire = self.connection()
                 wire.send(message, codec)
                 reply, fd = wire.receive(codec)
             except ConnectionError:
@@ -99,7 +99,7 @@ class Calls:
             wire.close()
         return None
 
-    def _connect(self) -> Wire:
+    def connection(self) -> Wire:
         """A new connection; where an operator was chosen, its key is proven on it before anything is asked."""
         wire = Wire.connect(self.home, self.autostart)
         if self.operator:
