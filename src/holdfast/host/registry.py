@@ -382,6 +382,8 @@ class Registry:
         self.check_ended(session)
         self.sessions.pop(session.id, None)
         shutil.rmtree(session.folder.path, ignore_errors=True)
+        if session.state == "lost":  # no keeper saw its last process end
+            self._later.submit(cgroup.remove, cgroup.possible_leaves(session.id))
         session.touch()
         self._on_event(session, {"event": "removed"})
 
