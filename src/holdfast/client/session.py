@@ -51,10 +51,8 @@ class AsyncSession:
         """Type into the session; takes free controls for its duration."""
         data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text)
         data += await self.keys(keys)
-        if enter:
-            data += b"\r"
         payload = base64.b64encode(data).decode()
-        await self.host.call("send", session=self.id, data=payload, secret=secret, eof=eof, why=why)
+        await self.host.call("send", session=self.id, data=payload, enter=enter, secret=secret, eof=eof, why=why)
 
     async def keys(self, names: Sequence[str]) -> bytes:
         """The bytes of keys; arrows depend on the mode that the program has put its terminal in."""
@@ -62,9 +60,10 @@ class AsyncSession:
             return b""
         from ..term.keys import encode
 
-        cursor = (await self.host.call("keys", session=self.id))["app_cursor"]
+        modes = await self.host.call("keys", session=self.id)
+        cursor, enter = modes["app_cursor"], modes["enter"]
         try:
-            return b"".join(encode(name, app_cursor=cursor) for name in names)
+            return b"".join(encode(name, app_cursor=cursor, enter=enter) for name in names)
         except ValueError as e:
             raise invalid(str(e), "Enter, Tab, Escape, Up, F5, C-c, M-x …") from None
 

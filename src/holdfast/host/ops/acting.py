@@ -30,7 +30,7 @@ class Acting(Approving):
         session = await self._live(request, caller)
         link = session.link  # it may end by what is typed: then the line is gone, and this answer is still owed
         assert link is not None
-        data = decoded(request.get("data")) or b""
+        data = (decoded(request.get("data")) or b"") + (session.enter if request.get("enter") else b"")
         await self._approve_send(session, data, request, caller)
         hidden = bool(request.get("secret")) or await self._silent(session)
         done: Json = {}
