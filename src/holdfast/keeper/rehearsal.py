@@ -44,9 +44,13 @@ _ME = {"operator": "op_rehearsal", "kind": "human", "name": "rehearsal"}
 _SIGCHLD, _IGNORED = int(signal.SIGCHLD), int(signal.SIG_IGN)  # the zygote has it ignored
 
 
-def rehearse(folder: str) -> None:
-    """Live through a short session in `folder`, which is removed again. Where that fails, only the gain is lost."""
-    _remove(folder)
+def rehearse(stage: str) -> None:
+    """Live through a short session in a folder below `stage`, removed again. Where that fails, only the gain is lost."""
+    # Its own: the zygote of a host that was killed may be at it still. What one left that was killed itself goes.
+    folder = os.path.join(stage, str(os.getpid()))
+    for name in os.listdir(stage) if os.path.isdir(stage) else ():
+        if not os.path.exists(f"/proc/{name}") or name == str(os.getpid()):
+            _remove(os.path.join(stage, name))
     try:
         os.makedirs(folder, mode=0o700)
         for _ in range(_ROUNDS):
@@ -150,13 +154,18 @@ def _converse(keeper: Keeper, host: socket.socket) -> None:
 
 
 def _remove(folder: str) -> None:
+    """As far as it is there: another zygote may be removing a dead one's too."""
     for path, folders, files in os.walk(folder, topdown=False):
-        for name in files:
-            os.unlink(os.path.join(path, name))
-        for name in folders:
-            os.rmdir(os.path.join(path, name))
-    if os.path.isdir(folder):
+        for act, names in ((os.unlink, files), (os.rmdir, folders)):
+            for name in names:
+                try:
+                    act(os.path.join(path, name))
+                except OSError:
+                    pass
+    try:
         os.rmdir(folder)
+    except OSError:
+        pass
 
 
 def fill_up() -> list[object]:
