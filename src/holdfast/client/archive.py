@@ -33,7 +33,7 @@ _COPY_BYTES = 1 << 20
 _PADDING_BYTES_MAX = 1 << 20  # tar fills its last block of 10 kB
 # What belongs to running processes, or to this machine's agents: a restored home has none of it.
 _LIVING = re.compile(
-    r"host\.(lock|log|sock)(\..*)?|host\.db-(wal|shm|journal)|work\.db-(wal|shm)|running\.json|web\.(json|lock|log)|roles|keeper\.(lock|sock|json)|links/.*"
+    r"host\.(lock|log|reserve|sock)(\..*)?|host\.db-(wal|shm|journal)|work\.db-(wal|shm)|running\.json|web\.(json|lock|log)|roles|keeper\.(lock|sock|json)|links/.*"
     r"|.*\.tmp",
     re.DOTALL,
 )

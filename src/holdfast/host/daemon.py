@@ -19,6 +19,7 @@ from ..model.home import Home
 from ..model.times import rfc3339
 from ..system import kernel
 from ..system.files import read_json, write_json
+from ..system.reserve import Reserve
 from ..version import VERSION
 from .desk import Desk
 from .doors import Doors
@@ -80,7 +81,8 @@ class Daemon:
         self.news = News()
         self.registry = Registry(home, self.zygote, self._heard, self.news.note)
         self.registry.operator = self.identity["operator"]
-        self.ledger = Ledger(home.ledger)
+        self.reserve = Reserve(home.reserve)
+        self.ledger = Ledger(home.ledger, self.reserve)
         self.operators = Operators(self.ledger, self.identity["id"], home.keys)
         signing = (self.operators.sign, self.operators.signed)
         self.journal = Journal(self.ledger, self.identity["id"], home.journal_head, *signing)
@@ -154,7 +156,12 @@ class Daemon:
         server = Server(
             listen(self.home.socket), self.operations.handle, self._foreign, reading=self.reading, lanes=lanes
         )
-        write_json(self.home.running_file, self.about(), durable=False)
+        with contextlib.suppress(HoldfastError):  # of a full disk: it is tried again before anything is done
+            self.reserve.keep()
+        try:
+            write_json(self.home.running_file, self.about(), durable=False)
+        except OSError as e:
+            log.warning("%s is not written: %s", self.home.running_file, e.strerror)
         serving = asyncio.create_task(server.serve())
         self.policies.begin()
         self.web.begin()

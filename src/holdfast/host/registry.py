@@ -272,8 +272,8 @@ class Registry:
                 if self.doors is not None:
                     self.doors.open(session)
             write_json(session.folder.manifest, session.manifest, durable=False)
-            # A crash of ours cannot lose the manifest any more; against a power cut it is synced while the keeper starts,
-            # begun before: without a thread for it nothing starts. Whoever asked is answered when both are done.
+            # A crash of ours cannot lose the manifest any more; against a power cut it is synced while the keeper
+            # starts, begun before: without a thread for it nothing starts. Whoever asked is answered when both are done.
             synced = loop.run_in_executor(None, sync_file, session.folder.manifest)
             link = KeeperLink(await self._zygote.keeper(session.folder.path, session.kind))
             session.ended, session.exit, session.failure = False, None, None

@@ -45,7 +45,7 @@ _SIGCHLD, _IGNORED = int(signal.SIGCHLD), int(signal.SIG_IGN)  # the zygote has 
 
 
 def rehearse(stage: str) -> None:
-    """Live through a short session in a folder below `stage`, removed again. Where that fails, only the gain is lost."""
+    """Live through a short session in a folder in `stage`, removed again. Where that fails, only the gain is lost."""
     # Its own: the zygote of a host that was killed may be at it still. What one left that was killed itself goes.
     folder = os.path.join(stage, str(os.getpid()))
     for name in os.listdir(stage) if os.path.isdir(stage) else ():
