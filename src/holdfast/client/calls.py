@@ -88,6 +88,8 @@ class AsyncCalls:
                 if fd >= 0:
                     os.close(fd)
                 raise from_dict(reply["error"])  # type: ignore[arg-type]
+            if "ok" not in reply:
+                raise HoldfastError("failed", "the host's answer cannot be read", "hold up replaces an older daemon")
             return reply["ok"], fd
         raise AssertionError("unreachable")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..model import ids
-from ..model.errors import invalid
+from ..model.errors import HoldfastError, invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
     T = TypeVar("T")
+
+UNREAD_HINT = "hold doctor tells whether the daemon is of another build; hold up replaces it"
 
 
 def start_request(
@@ -91,4 +93,7 @@ def typed(value: object, kind: type[T]) -> T:
     """An answer as one of the client's types."""
     import msgspec
 
-    return msgspec.convert(value, kind)
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as e:
+        raise HoldfastError("failed", f"the host's answer cannot be read: {e}", UNREAD_HINT) from None

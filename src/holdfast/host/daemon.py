@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import socket
+import threading
 import time
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..model import ids
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..model.times import rfc3339
-from ..system import kernel
+from ..system import build, kernel
 from ..system.files import read_json, write_json
 from ..system.reserve import Reserve
 from ..version import VERSION
@@ -76,6 +77,8 @@ class Daemon:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.started_at = time.time()
+        self.source = build.folders()  # as it was loaded, or nearly: what comes later is another build
+        threading.Thread(target=build.build_id, name="build", daemon=True).start()  # 10 ms that nobody waits for
         self.identity = self._identity()
         self.zygote = Zygote(home.roles)
         self.news = News()
@@ -115,7 +118,7 @@ class Daemon:
 
     def about(self) -> Json:
         return {
-            "id": self.identity["id"], "pid": os.getpid(), "version": VERSION,
+            "id": self.identity["id"], "pid": os.getpid(), "version": VERSION, "build": build.build_id(),
             "started_at": rfc3339(self.started_at), "zygote_pid": self.zygote.pid, "home": self.home.path,
             "web": self.web.about(),
         }  # fmt: skip
@@ -159,7 +162,8 @@ class Daemon:
         with contextlib.suppress(HoldfastError):  # of a full disk: it is tried again before anything is done
             self.reserve.keep()
         try:
-            write_json(self.home.running_file, self.about(), durable=False)
+            about = {**self.about(), "root": build.ROOT, "folders": self.source}
+            write_json(self.home.running_file, about, durable=False)
         except OSError as e:
             log.warning("%s is not written: %s", self.home.running_file, e.strerror)
         serving = asyncio.create_task(server.serve())

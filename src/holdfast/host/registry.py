@@ -273,7 +273,7 @@ class Registry:
                     self.doors.open(session)
             write_json(session.folder.manifest, session.manifest, durable=False)
             # A crash of ours cannot lose the manifest any more; against a power cut it is synced while the keeper
-            # starts, begun before: without a thread for it nothing starts. Whoever asked is answered when both are done.
+            # starts; begun before, because without a thread for it nothing starts. The answer waits for both.
             synced = loop.run_in_executor(None, sync_file, session.folder.manifest)
             link = KeeperLink(await self._zygote.keeper(session.folder.path, session.kind))
             session.ended, session.exit, session.failure = False, None, None

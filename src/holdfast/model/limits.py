@@ -27,8 +27,8 @@ COALESCE_US = 10_000  # output within 10 ms is one index record: finer than an e
 SYNC_DELAY_S = 1.0  # fdatasync at most about once a second (design: output.durable)
 
 # The home's disk
-RESERVE_START_BYTES = 512 << 10  # a host's start: the ledger's index (32 KB) and log, sockets, what its zygote rehearses
-RESERVE_BYTES = RESERVE_START_BYTES + (512 << 10)  # and 100 entries of the journal, of five pages each
+RESERVE_START_BYTES = 512 << 10  # a host's start: the ledger's index (32 KB) and log, what its zygote rehearses
+RESERVE_BYTES = RESERVE_START_BYTES + (512 << 10)  # and 25 commits of the journal, of five pages each
 
 # Keeper
 READS_PER_WAKE = 16  # measured: 16 joined reads give 123 MB/s to five clients, one read 69

@@ -1,4 +1,4 @@
-"""Room on the home's disk that is kept for when there is none: a file that is given up, so that something can be written.
+"""Room on the home's disk that is kept for when there is none: a file that is given up to write something else.
 
 Its first part is for the record of what was just done; the host acts no more until it is there again. The rest is for a
 host that has to start on a full disk: without one nobody could make room with `hold prune`.
