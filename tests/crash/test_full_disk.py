@@ -84,6 +84,7 @@ def test_with_the_disk_full_and_the_host_dead_there_is_a_way_out(tight: HomeForT
     pruned = tight("prune", "--json")
     assert pruned.code == 0, pruned.err
     assert tight("send", "kept", "x", "--enter").code == 0  # there is room again
+    assert pid is not None
     assert alive(pid)
     ballast.unlink()
     assert not list(tight.path.rglob("*.tmp"))

@@ -9,6 +9,7 @@ from ..model.home import Home, default_home
 from ..wire import requests
 from ..wire.requests import TooLarge
 from .io_sync import Wire
+from .requests import Answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,9 +89,8 @@ class Calls:
                 if fd >= 0:
                     os.close(fd)
                 raise from_dict(reply["error"])  # type: ignore[arg-type]
-            if "ok" not in reply:
-                raise HoldfastError("failed", "the host's answer cannot be read", "hold up replaces an older daemon")
-            return reply["ok"], fd
+            value = Answer(reply)["ok"]
+            return Answer(value) if type(value) is dict and op != "work" else value, fd
         raise AssertionError("unreachable")
 
     def _resting(self) -> Wire | None:

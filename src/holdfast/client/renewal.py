@@ -59,9 +59,9 @@ def _look_no_more(running: Json, home: Home) -> None:
 
 
 def unreadable(home: Home, e: Exception) -> HoldfastError | None:
-    """An error in place of one that comes of reading an answer, where the daemon that gave it is of another build."""
+    """An error in place of one that comes of reading an answer; None where the daemon that gave it is of our build."""
     running = read_json(home.running_file)
-    if running is None or running.get("build") == build.build_id():
+    if running is not None and running.get("build") == build.build_id():
         return None
     what = f"the daemon is of another build, and its answer cannot be read: {e!r}"
     return HoldfastError("failed", what, "hold up replaces it: sessions go on")

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
     T = TypeVar("T")
 
-UNREAD_HINT = "hold doctor tells whether the daemon is of another build; hold up replaces it"
+
+class Answer(dict[str, "Any"]):
+    """A host's answer. What is not in it is the fault of a daemon of another build, and not of whoever reads it."""
+
+    def __missing__(self, key: str) -> Any:
+        raise _unread(f"it has no {key!r}")
+
+
+def _unread(why: object) -> HoldfastError:
+    hint = "hold doctor tells whether the daemon is of another build; hold up replaces it"
+    return HoldfastError("failed", f"the host's answer cannot be read: {why}", hint)
 
 
 def start_request(
@@ -96,4 +106,4 @@ def typed(value: object, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as e:
-        raise HoldfastError("failed", f"the host's answer cannot be read: {e}", UNREAD_HINT) from None
+        raise _unread(e) from None
