@@ -43,7 +43,7 @@ def serve(sock: socket.socket, roles: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel itself buries keepers, at once: nobody waits for them
     alive, held = os.pipe2(os.O_CLOEXEC)  # `held` is open as long as the zygote lives
-    rehearse(os.path.join(roles, "rehearsal"))
+    rehearse(roles)
     gc.collect()
     kept = fill_up()  # noqa: F841  (kept so that it stays where it is)
     gc.freeze()  # what is shared stays shared: the collector never writes to it in a child
