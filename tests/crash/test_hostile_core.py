@@ -22,7 +22,7 @@ from holdfast.system import kernel
 from tests.support.home import HomeForTests, alive, read_all, until, wait_fd
 from tests.support.keeperline import dialled
 from tests.support.ownkeeper import OwnKeeper
-from tests.support.small import small_home
+from tests.support.small import fill, small_home
 
 WAIT_S = 60
 Json = dict[str, Any]
@@ -69,16 +69,6 @@ def tight(tmp_path: Path) -> Iterator[HomeForTests]:
     """A home on a disk of 8 MB; `fill` leaves not a byte of it."""
     with small_home(tmp_path, 8) as home:
         yield home
-
-
-def fill(home: HomeForTests) -> Path:
-    ballast = home.path.parent / "ballast"
-    try:
-        with ballast.open("wb", buffering=0) as f:
-            while True:
-                f.write(bytes(512))
-    except OSError:
-        return ballast
 
 
 def test_an_end_on_a_full_disk_is_known_and_the_rest_of_the_tree_keeps_its_keeper(tight: HomeForTests, gate: Path) -> None:

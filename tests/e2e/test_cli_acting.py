@@ -63,6 +63,20 @@ def test_send_streams_more_than_one_frame_of_stdin(hold: HomeForTests) -> None:
     assert read_all(s).strip() == b"300000"
 
 
+def test_return_on_pipes_is_a_newline_and_in_a_terminal_what_the_key_sends(hold: HomeForTests) -> None:
+    s = hold.run("sh", "-c", "read a; read b; read c; echo $a$b$c | od -c", name="c", pipes=True)
+    assert hold("send", "c", "x", "--enter", "--json").json["sent"] == 2
+    assert hold("send", "c", "--key", "y", "--key", "Enter").code == 0
+    s.send("z", enter=True)  # as MCP and HTTP do
+    assert s.wait(exit=True, timeout=30).event != "timeout"
+    assert read_all(s).split()[1:5] == [b"x", b"y", b"z", rb"\n"]
+    raw = hold.run("sh", "-c", "stty raw -echo; echo ready; head -c 2 | od -An -c", name="t")
+    assert raw.wait(text="ready", timeout=30).event != "timeout"
+    raw.send(enter=True, keys=["Return"])
+    assert raw.wait(exit=True, timeout=30).event != "timeout"
+    assert read_all(raw).split()[1:] == [rb"\r", rb"\r"]
+
+
 def test_the_end_of_input_reaches_the_program(hold: HomeForTests) -> None:
     s = echoing(hold)
     assert hold("send", "c", "--eof").code == 0

@@ -97,11 +97,11 @@ def test_ports_name_the_session_and_the_pid_behind_each(hold: HomeForTests) -> N
     assert hold("ports", str(port)).out.split("\t")[3] == "web"
 
 
-def test_a_port_that_no_session_serves_is_an_empty_list_and_exit_1_for_people(hold: HomeForTests) -> None:
+def test_a_port_that_no_session_serves_is_an_empty_list_and_exit_1(hold: HomeForTests) -> None:
     with socket.create_server(("127.0.0.1", 0)) as ours:  # somebody serves it, but no session
         port = str(ours.getsockname()[1])
         answer = hold("ports", port, "--json")
-        assert (answer.code, answer.json) == (0, [])
+        assert (answer.code, answer.json) == (1, [])
         human = hold("ports", port)
     assert (human.code, human.out) == (1, "")
     assert port in human.err

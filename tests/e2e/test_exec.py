@@ -230,3 +230,12 @@ def test_commands_one_after_the_other_keep_one_file_and_leave_no_other(hold: Hom
     until(lambda: os.listdir(folder) == ["results.jsonl"], timeout=30)
     hold.kill_daemon()
     assert [bash.exec_result(d.exec_id).exit_code for d in done] == [0] * 5
+
+
+def test_a_command_that_ends_its_shell_passes_the_code_and_all_of_the_output(hold: HomeForTests) -> None:
+    """The shell's end is the keeper's end, and the line that the output comes by breaks."""
+    for n in range(6):
+        hold.run("bash", "--norc", name=f"ends{n}", env={"PS1": "prompt> "})
+        done = hold("exec", f"ends{n}", "--", "echo before; exit 3")
+        assert (done.code, done.err) == (3, ""), done.out
+        assert done.out.startswith("before\n")

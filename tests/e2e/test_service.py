@@ -85,7 +85,8 @@ def test_without_a_manager_install_writes_the_unit_and_says_what_to_run(hold: Ho
     path = tmp_path / "config" / "systemd" / "user" / unit.NAME
     assert hold("service", "status", "--user", **where).code == 3
     done = hold("service", "install", "--user", **where)
-    assert done.code == 0
+    assert done.code == 1
+    assert "the host was not started" in done.err
     assert "systemctl --user enable --now holdfast.service" in done.out
     assert "enable-linger" in done.err
     assert path.read_text() == hold("service", "install", "--user", "--print", **where).out
@@ -100,7 +101,7 @@ def test_without_a_manager_install_writes_the_unit_and_says_what_to_run(hold: Ho
 def test_the_unit_of_another_home_and_a_strangers_unit_are_left_alone(hold: HomeForTests, tmp_path: Path) -> None:
     where: Any = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_RUNTIME_DIR": str(tmp_path)}
     path = tmp_path / "config" / "systemd" / "user" / unit.NAME
-    assert hold("service", "install", "--user", **where).code == 0
+    assert hold("service", "install", "--user", "--json", **where).code == 1
     other = hold("service", "install", "--user", **{**where, "HOLDFAST_HOME": str(tmp_path / "other")})
     assert other.code == 5
     assert str(hold.path) in other.err

@@ -213,7 +213,7 @@ def test_revocation_ends_channels_and_requests_at_once(hold: HomeForTests) -> No
     with acting_as(hold, "bot") as bot, acting_as(hold, "bot") as other:
         channel = bot.session("web").open()
         channel.send(b"before\n")
-        waiting = other._connect()
+        waiting = other.connection()
         waiting.send({"op": "wait", "session": "web", "for": "exit", "timeout": 100})
         for _ in range(3):  # whatever came before these are answered is under way
             hold.host.call("ping")

@@ -27,3 +27,14 @@ def small_home(folder: Path, megabytes: int) -> Iterator[HomeForTests]:
         (small / "ballast").unlink(missing_ok=True)
         home.close()
         subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+def fill(home: HomeForTests) -> Path:
+    """Not a byte is left of its disk until the file that this returns is removed."""
+    ballast = home.path.parent / "ballast"
+    try:
+        with ballast.open("wb", buffering=0) as f:
+            while True:
+                f.write(bytes(512))
+    except OSError:
+        return ballast

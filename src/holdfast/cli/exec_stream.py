@@ -8,14 +8,15 @@ import socket
 import sys
 
 from ..client import talk
-from ..client.io_sync import Wire
 from ..client.terminal import Exact, shown_on
 from ..model.errors import HoldfastError, from_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
+    from ..client.io_sync import Wire
     from ..client.sync import Host
     from ..client.terminal import TerminalFilter
 
@@ -66,62 +67,105 @@ def follow(
     host: Host, session: str, started: dict[str, Any], timeout: float | None, *, raw: bool
 ) -> dict[str, Any]:
     """Print from the begin mark on until the host says that the command ended, blocks, or the time is up.
-    `raw`: exactly the bytes; on a terminal else what that may get of them."""
-    _, fd = host.call_fd("open", session=session, read_only=True, via="cli")
-    stream = socket.socket(fileno=fd)
+    `raw`: exactly the bytes; on a terminal else what that may get of them.
+
+    A command can end its shell, and with it the keeper whose line this reads: the rest is in the log then.
+    """
     start = started["start"] if started["start"] is not None else started["end"]
     out = sys.stdout.fileno()
     shown = shown_on(out, host.home, raw=raw)
-    excerpt, hearing = Excerpt(start, raw=raw or os.isatty(out), shown=shown), talk.Hearing()
-    stream.sendall(talk.read(start))
-    request = {
-        "op": "exec_result",
-        "session": session,
-        "exec_id": started["exec_id"],
-        "wait": True,
-        "timeout": timeout,
-    }
-    wire = Wire.connect(host.home, True)
-    wire.send(request)
-    result: dict[str, Any] | None = None
-    with stream:
-        while result is None or excerpt.at < result["end"]:
-            watched: list[Any] = [stream] if result is not None else [stream, wire.sock]
+    excerpt = Excerpt(start, raw=raw or os.isatty(out), shown=shown)
+    asked = {"session": session, "exec_id": started["exec_id"], "wait": True, "timeout": timeout}
+    waiting = _Waiting(host, {"op": "exec_result", **asked})
+    line: _Line | None = _Line(host, session, start)
+    try:
+        while waiting.result is None or excerpt.at < waiting.result["end"]:
+            if line is None and waiting.result is not None:
+                line = _Line(host, session, excerpt.at)
+            watched = [source.sock for source in (line, waiting) if source is not None and source.sock is not None]
             ready, _, _ = select.select(watched, [], [])
-            if result is None and wire.sock in ready:
-                wire, result = _answer(host, wire, request)
-                if result is not None:
-                    _show(excerpt.give(b"", result["end"]))
+            if waiting.sock in ready:
+                waiting.hear()
+                if waiting.result is not None:
+                    _show(excerpt.give(b"", waiting.result["end"]))
                 continue
-            data = stream.recv(_READ_BYTES)
-            if not data:
-                break
-            for message in hearing.feed(data):
+            assert line is not None
+            for message in line.hear():
                 if isinstance(message, talk.Output):
-                    _show(excerpt.give(message.data, result["end"] if result else None))
+                    _show(excerpt.give(message.data, waiting.result["end"] if waiting.result else None))
                 elif isinstance(message, talk.Gap):
                     excerpt.skip(message.end)
-                elif isinstance(message, talk.End) and result is not None:
-                    wire.close()
+                elif isinstance(message, talk.End) and waiting.result is not None:
                     _show(shown.flush())
-                    return result
-    while result is None:
-        wire, result = _answer(host, wire, request)
-    wire.close()
-    _show(shown.flush())
-    return result
+                    return waiting.result
+            if line.broken:
+                line.close()
+                line = None
+        _show(shown.flush())
+        return waiting.result
+    finally:
+        waiting.close()
+        if line is not None:
+            line.close()
 
 
-def _answer(host: Host, wire: Wire, request: dict[str, Any]) -> tuple[Wire, dict[str, Any] | None]:
-    """The host's answer; asked again of the next daemon when this one died."""
-    try:
-        reply, _ = wire.receive()
-    except ConnectionError:
-        wire.close()
-        again = Wire.connect(host.home, True)
-        again.send(request)
-        return again, None
-    if "error" in reply:
-        error: HoldfastError = from_dict(reply["error"])  # type: ignore[arg-type]
-        raise error
-    return wire, reply["ok"]  # type: ignore[return-value]
+class _Line:
+    """A session's output from an offset on: its keeper's, or the log's where the keeper is gone."""
+
+    def __init__(self, host: Host, session: str, start: int) -> None:
+        _, fd = host.call_fd("open", session=session, read_only=True, via="cli", sure=True)
+        self.sock, self._hearing, self.broken = socket.socket(fileno=fd), talk.Hearing(), False
+        try:
+            self.sock.sendall(talk.read(start))
+        except ConnectionError:
+            pass  # it ended in this moment: what it sent before, and that it is gone, is found by reading
+
+    def hear(self) -> Iterator[talk.Message]:
+        try:
+            data = self.sock.recv(_READ_BYTES)
+        except ConnectionError:
+            data = b""
+        self.broken = not data
+        yield from self._hearing.feed(data)
+
+    def close(self) -> None:
+        self.sock.close()
+
+
+class _Waiting:
+    """The host's answer how the command ended; asked again of the next daemon when this one dies."""
+
+    def __init__(self, host: Host, request: dict[str, Any]) -> None:
+        self._host, self._request = host, request
+        self.result: dict[str, Any] | None = None
+        self._ask()
+
+    def _ask(self) -> None:
+        self._wire: Wire | None = self._host.connection()
+        try:
+            self._wire.send(self._request)
+        except ConnectionError:
+            pass  # found by reading
+
+    @property
+    def sock(self) -> socket.socket | None:
+        return self._wire.sock if self._wire is not None else None
+
+    def hear(self) -> None:
+        assert self._wire is not None
+        try:
+            reply, _ = self._wire.receive()
+        except ConnectionError:
+            self.close()
+            self._ask()
+            return
+        self.close()
+        if "error" in reply:
+            error: HoldfastError = from_dict(reply["error"])  # type: ignore[arg-type]
+            raise error
+        self.result = reply["ok"]  # type: ignore[assignment]
+
+    def close(self) -> None:
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None

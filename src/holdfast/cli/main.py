@@ -6,6 +6,7 @@ import os
 import sys
 
 from ..model.errors import HoldfastError, of_the_disk
+from ..model.home import Home, default_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+# What leaves the daemon that is there as it is: it looks, ends, replaces the home, or must not keep an agent waiting.
+LEAVES_DAEMON = ("doctor", "down", "service", "restore", "completion", "connect", "hook", "demo")
 TAKES_COMMAND = ("run", "exec", "backend")  # what stands after `--` is the user's, to the letter
 
 
@@ -136,7 +139,22 @@ def _run(words: list[str]) -> int:
     mixed = any(not a.option_strings and a.nargs for a in parser._actions)  # else the plain way, 4 ms quicker
     arguments = parser.parse_intermixed_args(ours) if mixed else parser.parse_args(ours)
     arguments.command_words = command
+    if name not in LEAVES_DAEMON:
+        _renew(any_installation=name == "up")
     return int(arguments._run(arguments) or 0)
+
+
+def _home() -> Home:
+    return Home(default_home(dict(os.environ), os.path.expanduser("~")))
+
+
+def _renew(*, any_installation: bool) -> None:
+    """Have the daemon replaced that an upgrade left behind."""
+    from ..client.renewal import renew
+
+    told = renew(_home(), any_installation=any_installation)
+    if told:
+        print(f"hold: {told}", file=sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -151,15 +169,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _told(e, "--json" in before)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # The reader left (hold logs | head): not an error, and Python must not complain at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
+    except ConnectionError as e:
+        if isinstance(e, BrokenPipeError) and _reader_left():
+            # hold logs | head: not an error, and Python must not complain at exit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return 0
+        broken = HoldfastError("host_gone", f"a connection broke: {e}", "hold status says what is so; then try again")
+        return _told(broken, "--json" in before)
+    except (KeyError, IndexError, TypeError, AttributeError) as e:
+        from ..client.renewal import unreadable
+
+        unread = unreadable(_home(), e)
+        if unread is None:
+            raise  # ours
+        return _told(unread, "--json" in before)
     except OSError as e:  # of what this process writes itself: a key, a backup, an output into a file
         disk = of_the_disk(e)
         if disk is None:
             raise
         return _told(disk, "--json" in before)
+
+
+def _reader_left() -> bool:
+    """Whether nothing reads our stdout any more: only then is a broken pipe the reader's choice."""
+    import select
+
+    stdout = select.poll()
+    stdout.register(1, 0)
+    return bool(stdout.poll(0))  # POLLERR or POLLHUP: nothing else was asked for
 
 
 def _told(error: HoldfastError, as_json: bool) -> int:

@@ -24,13 +24,13 @@ def run(args: argparse.Namespace) -> int:
     if args.port is not None and not 0 < args.port < 65536:
         raise HoldfastError("usage", f"{args.port} is not a port", "1 to 65535")
     rows = Host().call("ports", port=args.port)
+    missed = 1 if args.port is not None and not rows else 0
     if args.json:
         output.print_json(rows)
-        return 0
+        return missed
     if not rows:
-        what = "no session listens" if args.port is None else f"no session listens on port {args.port}"
-        output.note(what)
-        return 0 if args.port is None else 1
+        output.note(f"no session listens on port {args.port}" if missed else "no session listens")
+        return missed
     cells = [(r["port"], r["protocol"], r["address"], r["session_name"], r["pid"], r["session"]) for r in rows]
     styles = [("cyan", "", "", "bold", "", "dim") for _ in rows]
     output.table(("PORT", "PROTOCOL", "ADDRESS", "SESSION", "PID", "ID"), cells, styles)

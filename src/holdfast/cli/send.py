@@ -7,7 +7,7 @@
   cat big.sql | hold send db --stdin
   hold send deploy --secret                asks without echo; nothing of it is kept
 
-TEXT is sent as it is; --enter presses Return. Order: TEXT, --stdin, each --key, Return.
+TEXT is sent as it is; --enter presses Return (on --pipes: a newline). Order: TEXT, --stdin, each --key, Return.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     host = Host()
     sent, answer = 0, None
     try:
-        for data in _parts(host, args, text):
-            answer = _type(host, args, data)
-            sent += len(data)
+        for data, enter in _parts(host, args, text):
+            answer = _type(host, args, data, enter=enter)
+            sent += answer["sent"]
         if args.eof:
             answer = _type(host, args, b"", eof=True)
     except HoldfastError as e:
@@ -73,30 +73,34 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _type(host: Host, args: argparse.Namespace, data: bytes, *, eof: bool = False) -> dict[str, Any]:
+def _type(
+    host: Host, args: argparse.Namespace, data: bytes, *, enter: bool = False, eof: bool = False
+) -> dict[str, Any]:
     payload = base64.b64encode(data).decode()
     return host.call(  # type: ignore[no-any-return]
-        "send", session=args.session, data=payload, secret=args.secret, eof=eof, why=args.why
+        "send", session=args.session, data=payload, enter=enter, secret=args.secret, eof=eof, why=args.why
     )
 
 
-def _parts(host: Host, args: argparse.Namespace, text: str) -> Iterator[bytes]:
-    """What to type, in order; stdin as it comes, all else in one piece that nobody can type into."""
+def _parts(host: Host, args: argparse.Namespace, text: str) -> Iterator[tuple[bytes, bool]]:
+    """What to type and whether Return follows, in order; stdin as it comes, all else in one piece that nobody can type
+    into."""
     head = text.encode("utf-8", "surrogateescape")
-    tail = Session(host, args.session, args.session).keys(args.key) + (b"\r" if args.enter else b"")
+    tail, enter = Session(host, args.session, args.session).keys(args.key), args.enter
     if args.secret and (sys.stdin.isatty() or not args.stdin):
-        yield secrets.ask(args.session) + (tail or b"\r")  # the Return that ended the answer is part of it
+        # the Return that ended the answer is part of it
+        yield secrets.ask(args.session) + tail, enter or not tail
     elif args.secret:
         secret = secrets.from_stdin()
-        if args.enter and secret.endswith(b"\n"):
+        if enter and secret.endswith(b"\n"):
             secret = secret[:-1]  # `echo SECRET |` brings a line end of its own
-        yield secret + tail
+        yield secret + tail, enter
     elif args.stdin:
         if head:
-            yield head
+            yield head, False
         while portion := os.read(sys.stdin.fileno(), _PORTION_BYTES):
-            yield portion
-        if tail:
-            yield tail
-    elif head + tail:
-        yield head + tail
+            yield portion, False
+        if tail or enter:
+            yield tail, enter
+    elif head or tail or enter:
+        yield head + tail, enter

@@ -1,6 +1,6 @@
 """Run the host under systemd: there after a boot, back when it dies. No session depends on it.
 
-  hold service install              write holdfast.service, enable it and start it
+  hold service install              write holdfast.service, enable it and start it; exit 1 where systemd does not run
   hold service install --print      only show the unit
   hold service status
   hold service uninstall            stop and remove it; sessions go on
@@ -54,17 +54,17 @@ def _install(service: Service, args: argparse.Namespace) -> int:
     to_run = [] if started else service.commands_left()
     if args.json:
         output.print_json({**_facts(service), "pid": started, "to_run": to_run})
-        return 0
+        return 0 if started else 1
     print(f"{service.path} is written")
     if started:
         print(f"the host runs as {unit.NAME}, pid {started}")
     else:
         whose = "your service manager is" if service.scope == unit.USER else "systemd is"
-        output.note(f"{whose} not reachable from here; run this where it is:")
+        output.note(f"hold: the host was not started: {whose} not reachable from here; run this where it is:")
         for line in to_run:
             print(f"  {line}")
     _hint(service)
-    return 0
+    return 0 if started else 1
 
 
 def _hint(service: Service) -> None:

@@ -17,7 +17,8 @@ In holdfast.toml:
   env = { PORT = "3000" }
   after = "db"
 
-Also: size, restart, idle_ttl, pipes, limits = { pids, memory }. What runs already is left alone.
+Also: size, restart, idle_ttl, pipes, limits = { pids, memory }. What runs already is left alone. A daemon of another
+build is replaced; its sessions go on.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..client import project_file
+from ..client import project_file, renewal
 from ..client.sync import Host, Session, start_request
 from ..client.web import login_link
 from ..model import recipes, web
@@ -56,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
     chosen = _chosen(args.name)
     host = Host()
     about = host.call("ping")["host"]
+    if other := renewal.mismatch(about):
+        output.note(other)
     if args.web is not None:
         about["web"] = _serve(args, host)
     live = {s["name"]: s for s in host.call("ls")}

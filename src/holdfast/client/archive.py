@@ -35,7 +35,7 @@ _MEMBERS_MAX = 1_000_000  # a home of ten thousand sessions has a few hundred th
 _MEMBERS = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE)
 # What belongs to running processes, or to this machine's agents: a restored home has none of it.
 _LIVING = re.compile(
-    r"host\.(lock|log|sock)(\..*)?|host\.db-(wal|shm|journal)|work\.db-(wal|shm)|running\.json|web\.(json|lock|log)|roles|keeper\.(lock|sock|json)|links/.*"
+    r"host\.(lock|log|reserve|sock)(\..*)?|host\.db-(wal|shm|journal)|work\.db-(wal|shm)|running\.json|web\.(json|lock|log)|roles|keeper\.(lock|sock|json)|links/.*"
     r"|.*\.tmp",
     re.DOTALL,
 )

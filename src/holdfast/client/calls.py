@@ -11,6 +11,7 @@ from ..model.home import Home, default_home
 from ..wire import requests
 from ..wire.requests import TooLarge
 from .io_async import AsyncWire
+from .requests import Answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class AsyncCalls:
                 message["again"] = time.monotonic() - began
             try:
                 if wire is None:
-                    wire = await self._connect()
+                    wire = await self.connection()
                 await wire.send(message, codec)
                 reply, fd = await wire.receive(codec)
             except ConnectionError:
@@ -103,7 +104,8 @@ class AsyncCalls:
                     wire.close()
                 raise
             self._idle.append(wire)
-            return _value(reply, fd), fd
+            value = _value(reply, fd)
+            return Answer(value) if type(value) is dict and op != "work" else value, fd
         raise AssertionError("unreachable")
 
     def _idling(self) -> AsyncWire | None:
@@ -117,7 +119,7 @@ class AsyncCalls:
             wire.close()
         return wire
 
-    async def _connect(self) -> AsyncWire:
+    async def connection(self) -> AsyncWire:
         """A new connection; where an operator was chosen, its key is proven on it before anything is asked."""
         wire = await AsyncWire.connect(self.home, self.autostart)
         if self.operator:
@@ -151,4 +153,4 @@ def _value(reply: Json, fd: int) -> Any:
         if fd >= 0:
             os.close(fd)
         raise from_dict(reply["error"])
-    return reply["ok"]
+    return Answer(reply)["ok"]

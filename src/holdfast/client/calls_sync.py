@@ -11,6 +11,7 @@ from ..model.home import Home, default_home
 from ..wire import requests
 from ..wire.requests import TooLarge
 from .io_sync import Wire
+from .requests import Answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Calls:
                 message["again"] = time.monotonic() - began
             try:
                 if wire is None:
-                    wire = self._connect()
+                    wire = self.connection()
                 wire.send(message, codec)
                 reply, fd = wire.receive(codec)
             except ConnectionError:
@@ -99,7 +100,8 @@ class Calls:
                     wire.close()
                 raise
             self._idle.append(wire)
-            return _value(reply, fd), fd
+            value = _value(reply, fd)
+            return Answer(value) if type(value) is dict and op != "work" else value, fd
         raise AssertionError("unreachable")
 
     def _idling(self) -> Wire | None:
@@ -113,7 +115,7 @@ class Calls:
             wire.close()
         return wire
 
-    def _connect(self) -> Wire:
+    def connection(self) -> Wire:
         """A new connection; where an operator was chosen, its key is proven on it before anything is asked."""
         wire = Wire.connect(self.home, self.autostart)
         if self.operator:
@@ -147,4 +149,4 @@ def _value(reply: Json, fd: int) -> Any:
         if fd >= 0:
             os.close(fd)
         raise from_dict(reply["error"])
-    return reply["ok"]
+    return Answer(reply)["ok"]

@@ -22,17 +22,17 @@ def daemon_pid(host: Host) -> int | None:
         return None
 
 
-def stop_daemon(host: Host) -> None:
-    """Tell the daemon to stop, if there is one, and return when its process has ended."""
+def stop_daemon(host: Host, *, only: int | None = None, why: str | None = None) -> None:
+    """Tell the daemon to stop, if there is one (`only` that pid's, where given), and return when it has ended."""
     pid = daemon_pid(host)
-    if pid is None:
+    if pid is None or only not in (None, pid):
         return
     try:
         gone = os.pidfd_open(pid)
     except ProcessLookupError:
         return
     try:
-        host.call("down")
+        host.call("down", why=why)
         if not select.select([gone], [], [], _GONE_S)[0]:
             raise HoldfastError("timeout", f"the host (pid {pid}) does not stop", "hold doctor")
     finally:

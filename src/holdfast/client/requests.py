@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..model import ids
-from ..model.errors import invalid
+from ..model.errors import HoldfastError, invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,18 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
     T = TypeVar("T")
+
+
+class Answer(dict[str, "Any"]):
+    """A host's answer. What is not in it is the fault of a daemon of another build, and not of whoever reads it."""
+
+    def __missing__(self, key: str) -> Any:
+        raise _unread(f"it has no {key!r}")
+
+
+def _unread(why: object) -> HoldfastError:
+    hint = "hold doctor tells whether the daemon is of another build; hold up replaces it"
+    return HoldfastError("failed", f"the host's answer cannot be read: {why}", hint)
 
 
 def start_request(
@@ -93,4 +105,7 @@ def typed(value: object, kind: type[T]) -> T:
     """An answer as one of the client's types."""
     import msgspec
 
-    return msgspec.convert(value, kind)
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as e:
+        raise _unread(e) from None

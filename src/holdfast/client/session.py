@@ -60,12 +60,10 @@ class AsyncSession:
         it is `waiting_for_approval`, and typed when the yes comes."""
         data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text)
         data += await self.keys(keys)
-        if enter:
-            data += b"\r"
         payload = base64.b64encode(data).decode()
         standing = {} if approval is None else {"standing": True, "timeout": approval}
         done: Json = await self.host.call(
-            "send", session=self.id, data=payload, secret=secret, eof=eof, why=why, **standing
+            "send", session=self.id, data=payload, enter=enter, secret=secret, eof=eof, why=why, **standing
         )
         return done
 
@@ -75,9 +73,10 @@ class AsyncSession:
             return b""
         from ..term.keys import encode
 
-        cursor = (await self.host.call("keys", session=self.id))["app_cursor"]
+        modes = await self.host.call("keys", session=self.id)
+        cursor, enter = modes["app_cursor"], modes["enter"]
         try:
-            return b"".join(encode(name, app_cursor=cursor) for name in names)
+            return b"".join(encode(name, app_cursor=cursor, enter=enter) for name in names)
         except ValueError as e:
             raise invalid(str(e), "Enter, Tab, Escape, Up, F5, C-c, M-x …") from None
 

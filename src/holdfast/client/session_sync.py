@@ -67,11 +67,11 @@ class Session:
         it is `waiting_for_approval`, and typed when the yes comes."""
         data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text)
         data += self.keys(keys)
-        if enter:
-            data += b"\r"
         payload = base64.b64encode(data).decode()
         standing = {} if approval is None else {"standing": True, "timeout": approval}
-        done: Json = self.host.call("send", session=self.id, data=payload, secret=secret, eof=eof, why=why, **standing)
+        done: Json = self.host.call(
+            "send", session=self.id, data=payload, enter=enter, secret=secret, eof=eof, why=why, **standing
+        )
         return done
 
     def keys(self, names: Sequence[str]) -> bytes:
@@ -80,9 +80,10 @@ class Session:
             return b""
         from ..term.keys import encode
 
-        cursor = (self.host.call("keys", session=self.id))["app_cursor"]
+        modes = self.host.call("keys", session=self.id)
+        cursor, enter = modes["app_cursor"], modes["enter"]
         try:
-            return b"".join(encode(name, app_cursor=cursor) for name in names)
+            return b"".join(encode(name, app_cursor=cursor, enter=enter) for name in names)
         except ValueError as e:
             raise invalid(str(e), "Enter, Tab, Escape, Up, F5, C-c, M-x …") from None
 

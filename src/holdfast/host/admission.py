@@ -43,6 +43,16 @@ TABLE: dict[str, tuple[str, str]] = {
     "login_add": ("", ANYONE),  # a person's own browsers; judged by who asks, and for whom
 }  # fmt: skip
 
+# What is done only where it can be written down. Not among them: what looks, what ends something and so makes room
+# (stop, kill, rm, prune, down), and durable work, which is nothing but writing.
+RECORDED = frozenset({
+    "run", "send", "resize", "exec", "restart", "rename", "take", "release", "hand", "ask", "answer", "operator_add",
+    "operator_grant", "operator_revoke", "web", "token_add", "login_add", "store_use", "restore_confirm",
+})  # fmt: skip
+
+# What became of an operation whose entry cannot be written. Only a few write theirs first.
+UNWRITTEN = {"rm": "it was not removed", "prune": "not all were removed", "rename": "it was not renamed"}
+
 
 def need(op: str) -> tuple[str, str]:
     """(verb, on what) of an operation."""

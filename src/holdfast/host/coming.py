@@ -70,6 +70,18 @@ async def expect(registry: Registry, session: Session, link: KeeperLink) -> None
         link.tell("stop", grace_s=0.0)
 
 
+async def take_back(session: Session, link: KeeperLink) -> None:
+    """A start that went well over there failed on our side (its entry, its manifest): whoever asked is told that there
+    is no session, so nothing of it may go on."""
+    if session.coming:
+        session.remember(stopped=True)  # it is ended in the moment it begins
+        return
+    link.tell("stop", grace_s=0.0)
+    deadline = time.monotonic() + _CALLED_OFF_S
+    while keeper_alive(session.folder) and time.monotonic() < deadline:  # noqa: ASYNC110  (a lock has no event)
+        await asyncio.sleep(_ARRIVAL_PAUSE_S)
+
+
 async def arrive(registry: Registry, session: Session, on_its_way: Callable[[], bool]) -> None:
     """The last host was killed with this start on its way: it happens, or there is nobody left to do it."""
     deadline = time.monotonic() + _ARRIVAL_S

@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import socket
+import threading
 import time
 from typing import Any
 
@@ -17,8 +18,9 @@ from ..model import ids
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..model.times import rfc3339
-from ..system import kernel, trust
+from ..system import build, kernel, trust
 from ..system.files import read_json, write_json
+from ..system.reserve import Reserve
 from ..version import VERSION
 from . import stores
 from .desk import Desk
@@ -76,12 +78,15 @@ class Daemon:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.started_at = time.time()
+        self.source = build.folders()  # as it was loaded, or nearly: what comes later is another build
+        threading.Thread(target=build.build_id, name="build", daemon=True).start()  # 10 ms that nobody waits for
         self.identity = self._identity()
         self.zygote = Zygote(home.roles)
         self.news = News()
         self.registry = Registry(home, self.zygote, self._heard, self.news.note)
         self.registry.operator = self.identity["operator"]
-        self.ledger = Ledger(home.ledger)
+        self.reserve = Reserve(home.reserve)
+        self.ledger = Ledger(home.ledger, self.reserve)
         self.operators = Operators(self.ledger, self.identity["id"], home.keys)
         signing = (self.operators.sign, self.operators.signed)
         self.journal = Journal(self.ledger, self.identity["id"], home.journal_head, *signing)
@@ -120,7 +125,7 @@ class Daemon:
 
     def about(self) -> Json:
         return {
-            "id": self.identity["id"], "pid": os.getpid(), "version": VERSION,
+            "id": self.identity["id"], "pid": os.getpid(), "version": VERSION, "build": build.build_id(),
             "started_at": rfc3339(self.started_at), "zygote_pid": self.zygote.pid, "home": self.home.path,
             "web": self.web.about(), **self.stores.about(), "confirmed": self.confirmed,
         }  # fmt: skip
@@ -162,7 +167,13 @@ class Daemon:
         server = Server(
             listen(self.home.socket), self.operations.handle, self._foreign, reading=self.reading, lanes=lanes
         )
-        write_json(self.home.running_file, self.about(), durable=False)
+        with contextlib.suppress(HoldfastError):  # of a full disk: it is tried again before anything is done
+            self.reserve.keep()
+        try:
+            about = {**self.about(), "root": build.ROOT, "folders": self.source}
+            write_json(self.home.running_file, about, durable=False)
+        except OSError as e:
+            log.warning("%s is not written: %s", self.home.running_file, e.strerror)
         serving = asyncio.create_task(server.serve())
         self.policies.begin()
         self.web.begin()

@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ..model import journal as chain
 from ..model.errors import HoldfastError
@@ -17,6 +17,7 @@ from ..system.files import read_json, write_json
 from .ledger import Ledger
 
 Json = dict[str, Any]
+T = TypeVar("T")
 log = logging.getLogger("holdfast.host")
 
 _SIGN_AFTER_S = 2.0  # without a new entry for so long the end is signed too: a burst costs one signature more
@@ -25,6 +26,10 @@ _QUEUE_MAX = 10_000  # entries that wait for a disk that does not answer; past i
 
 Sign = Callable[[bytes], bytes]
 Signed = Callable[[str, bytes], bool]  # whether a hex signature of these bytes is the host's
+
+
+class NotWritten(HoldfastError):
+    """What was noted is not on disk, and waits for it in memory. Whether it was done is for whoever noted it to say."""
 
 
 class Journal:
@@ -104,7 +109,7 @@ class Journal:
         while self._durable < goal:
             self._begin()
             assert self._job is not None
-            await asyncio.shield(self._job)
+            await _kept(asyncio.shield(self._job))
 
     async def _commit(self, begun: tuple[int, Awaitable[tuple[int, bytes]]] | None) -> None:
         """Take what is queued, until nothing is: one commit for all that came meanwhile."""
@@ -156,7 +161,7 @@ class Journal:
 
     async def ingest(self, session: str, name: str, events: list[Json]) -> None:
         """Chain what a keeper recorded; what is there already is left out, in the same transaction that knows."""
-        self.tip = await self._ledger.write(lambda db: self._ingest(db, session, name, events))
+        self.tip = await _kept(self._ledger.write(lambda db: self._ingest(db, session, name, events)))
         self._keep_head()
         self._sign_when_idle()
 
@@ -257,6 +262,13 @@ class Journal:
             log.error("the journal's end is not signed: %s", e.line())
         if self._idle is not None:
             self._idle.cancel()
+
+
+async def _kept(writing: Awaitable[T]) -> T:
+    try:
+        return await writing
+    except HoldfastError as e:
+        raise NotWritten(e.code, e.message, e.hint) from None
 
 
 def _entry(kind: str, actor: Json | None, about: Json) -> Json:

@@ -16,9 +16,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from ..model.errors import HoldfastError
+from ..system.reserve import Reserve
 
 T = TypeVar("T")
 _Job = tuple[Callable[[sqlite3.Connection], Any], "asyncio.Future[Any]"]
+_Outcome = tuple["asyncio.Future[Any]", Any, "Exception | None"]
 
 _GROUP_MAX = 256  # writes that share a commit: far more than ever wait, and a bounded transaction
 _BUSY_MS = 10_000  # a reader (a backup, a check) holds its lock for milliseconds
@@ -89,8 +91,8 @@ def migrate(db: sqlite3.Connection) -> None:
 class Ledger:
     """The one writer of host.db."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, reserve: Reserve | None = None) -> None:
+        self.path, self._reserve = path, reserve
         self._loop = asyncio.get_running_loop()
         self._writes: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -143,10 +145,22 @@ class Ledger:
                         ends = True
                         break
                     jobs.append(more)
-                self._tell(_commit(db, jobs))
+                self._tell(self._committed(db, jobs))
                 if ends:
                     break
             db.execute("PRAGMA optimize")
+
+    def _committed(self, db: sqlite3.Connection, jobs: list[_Job]) -> list[_Outcome]:
+        """What was done already is written down also on a full disk: there is room for that."""
+        try:
+            return _commit(db, jobs)
+        except sqlite3.Error as e:
+            if not (_is_full(e) and self._reserve is not None and self._reserve.give_up()):
+                return [(future, None, _failed(e)) for _, future in jobs]
+        try:
+            return _commit(db, jobs)
+        except sqlite3.Error as e:
+            return [(future, None, _failed(e)) for _, future in jobs]
 
     def _read_loop(self) -> None:
         with contextlib.closing(connect(self.path, read_only=True)) as db:
@@ -157,7 +171,7 @@ class Ledger:
                 except Exception as e:  # noqa: BLE001  (raised again where it was asked for)
                     self._tell([(future, None, e)])
 
-    def _tell(self, outcomes: list[tuple[asyncio.Future[Any], Any, Exception | None]]) -> None:
+    def _tell(self, outcomes: list[_Outcome]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(_settle, outcomes)
 
@@ -169,28 +183,35 @@ class Ledger:
             thread.join(timeout=10)
 
 
-def _commit(db: sqlite3.Connection, jobs: list[_Job]) -> list[tuple[asyncio.Future[Any], Any, Exception | None]]:
+def _commit(db: sqlite3.Connection, jobs: list[_Job]) -> list[_Outcome]:
     """All in one transaction; a job that raises is rolled back alone, a commit that fails takes all with it."""
-    outcomes: list[tuple[asyncio.Future[Any], Any, Exception | None]] = []
+    outcomes: list[_Outcome] = []
     try:
         db.execute("BEGIN IMMEDIATE")
         for work, future in jobs:
             db.execute("SAVEPOINT job")
             try:
                 outcomes.append((future, work(db), None))
-            except Exception as e:  # noqa: BLE001  (raised again where it was asked for)
+            except Exception as e:
+                if isinstance(e, sqlite3.Error) and _is_full(e):
+                    raise  # nobody's own mistake
                 db.execute("ROLLBACK TO job")
                 outcomes.append((future, None, e))
             db.execute("RELEASE job")
         db.execute("COMMIT")
-    except sqlite3.Error as e:
+    except sqlite3.Error:
         with contextlib.suppress(sqlite3.Error):
             db.execute("ROLLBACK")
-        return [(future, None, _failed(e)) for _, future in jobs]
+        raise
     return outcomes
 
 
-def _settle(outcomes: list[tuple[asyncio.Future[Any], Any, Exception | None]]) -> None:
+def _is_full(e: sqlite3.Error) -> bool:
+    """Also of SQLite's index beside the log, for which it has a code of its own."""
+    return getattr(e, "sqlite_errorcode", 0) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+
+
+def _settle(outcomes: list[_Outcome]) -> None:
     for future, value, error in outcomes:
         if future.done():
             continue
@@ -201,4 +222,5 @@ def _settle(outcomes: list[tuple[asyncio.Future[Any], Any, Exception | None]]) -
 
 
 def _failed(e: sqlite3.Error) -> HoldfastError:
-    return HoldfastError("failed", f"the host's ledger cannot be written: {e}", "see the disk's space, and hold doctor")
+    code = "store_full" if _is_full(e) else "failed"
+    return HoldfastError(code, f"the host's ledger cannot be written: {e}", "see the disk's space, and hold doctor")

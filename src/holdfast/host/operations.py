@@ -13,6 +13,7 @@ from ..wire import proof
 from . import admission
 from .exec.run import Execs
 from .identity import Caller, scope_of, unresolved
+from .journal import NotWritten
 from .ops.acting import Acting
 from .ops.channels import Channels
 from .ops.facts import Facts
@@ -87,12 +88,18 @@ class Operations(
         if method is None:
             raise HoldfastError("usage", f"this host does not know {op[:40]!r}", "upgrade: hold down, then again")
         session: Session | None = None
+        unwritten = "nothing was done"
         try:
             verb, on = admission.need(op)
             session = self._admit(request, caller, verb, on)
             scope = self._scope(request, caller, on, session)
             still = self._still(caller, verb, on, session, scope)
+            if op in admission.RECORDED:
+                await self._recordable()
+            unwritten = admission.UNWRITTEN.get(op, "it was done, and its entry in the record waits for the disk")
             answer = await self.pending.run(caller, verb, still, scope, self._or_stand(method, request, caller))
+        except NotWritten as e:
+            raise HoldfastError(e.code, f"{unwritten}: {e.message}", e.hint) from None
         except HoldfastError as e:
             if e.code == "not_allowed":
                 where = session.id if session is not None else None
@@ -100,6 +107,13 @@ class Operations(
                 await self.journal.written()
             raise
         return answer if isinstance(answer, Reply) else Reply({"ok": answer})
+
+    async def _recordable(self) -> None:
+        """Write first or do not act: where there is no room for the record, or the last one is not on disk yet."""
+        if not self.daemon.reserve.held:
+            self.daemon.reserve.keep()
+        if self.journal.failing:
+            await self.journal.written()
 
     def _admit(self, request: Json, caller: Caller, verb: str, on: str) -> Session | None:
         """Check what the table asks for; the session where it is about one."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import functools
 import itertools
 import logging
 import os
@@ -18,7 +17,7 @@ from ..model import ids, limits
 from ..model.errors import HoldfastError, invalid
 from ..model.home import Home
 from ..model.names import refused
-from ..system import cgroup
+from ..system import cgroup, kernel
 from ..system.files import read_json, sync_file, write_json
 from . import coming, handed, isolate, recipe
 from .link import KeeperLink, dial_soon
@@ -187,7 +186,7 @@ class Registry:
     def buried(self, session: Session) -> None:
         session.load_ending()
         if session.leaves:  # the keeper removes them, unless they were made while it was ending
-            self._later.submit(cgroup.remove, session.leaves)
+            self._beside(cgroup.remove, session.leaves)
             session.leaves = []
         session.attached, session.busy_exec = [], None
         session.controls = {**session.controls, "holder": None, "kind": None, "name": None, "since": None}
@@ -223,13 +222,11 @@ class Registry:
         self, request: Json, actor: Json, bound_by: tuple[str, ...], begun: Callable[[Session], None] | None
     ) -> Session:
         if sum(s.live for s in self.sessions.values()) >= limits.SESSIONS_MAX:
-            raise HoldfastError(
-                "conflict", f"this host holds {limits.SESSIONS_MAX} live sessions", "stop some first"
-            )
+            raise HoldfastError("conflict", f"this host holds {limits.SESSIONS_MAX} live sessions", "stop some first")
         session_id = ids.new("ses_")
         folder = self.home.session(session_id)
         manifest = recipe.manifest(
-            request, session_id, self.names(), folder.links, actor, self.home.path, boot_id(), time.time()
+            request, session_id, self.names(), folder.links, actor, self.home.path, kernel.boot_id(), time.time()
         )
         view = isolate.view_of(request, str(manifest["cwd"]), self.home)
         manifest["isolation"] = view.as_dict() if view else None
@@ -242,8 +239,8 @@ class Registry:
         try:
             await self._spawn(session, begun)
         except BaseException:
-            if session.coming:
-                raise  # it is told as late, and is ours to find
+            if session.coming or keeper_alive(folder):
+                raise  # it is told as late, or could not be ended: ours to find
             self.sessions.pop(session_id, None)
             shutil.rmtree(folder.path, ignore_errors=True)
             raise
@@ -277,9 +274,9 @@ class Registry:
                     self.doors.open(session)
             write_json(session.folder.manifest, session.manifest, durable=False)
             # A crash of ours cannot lose the manifest any more; against a power cut it is synced while the keeper
-            # starts, and whoever asked is answered only when both are done.
-            link = KeeperLink(await self._zygote.keeper(session.folder.path, session.kind))
+            # starts; begun before, because without a thread for it nothing starts. The answer waits for both.
             synced = loop.run_in_executor(None, sync_file, session.folder.manifest)
+            link = KeeperLink(await self._zygote.keeper(session.folder.path, session.kind))
             session.ended, session.exit, session.failure = False, None, None
             link.hail(self._hello(session))
             if await coming.begins(self, link):
@@ -287,9 +284,13 @@ class Registry:
             else:
                 session.coming = session.unresponsive = True
                 self._background(coming.expect(self, session, link))
-            if begun is not None:
-                begun(session)
-            await synced
+            try:
+                if begun is not None:
+                    begun(session)
+                await synced
+            except Exception:
+                await coming.take_back(session, link)
+                raise
             self.place(session)
         except BaseException:
             if self.doors is not None:
@@ -311,7 +312,14 @@ class Registry:
         """The bound that everybody has comes a moment after the start: nobody waits for it, and no program runs out of
         processes that quickly. One that was asked for holds before exec, in the program's own set-up."""
         if session.manifest["limits"] == _LIMITS_DEFAULT and session.link is not None:
-            self._later.submit(self._place, session, session.link.welcome.result()["pid"])
+            self._beside(self._place, session, session.link.welcome.result()["pid"])
+
+    def _beside(self, work: Callable[..., None], *args: object) -> None:
+        """On a thread. Where none can be had it is left undone: nobody's start or end depends on a cgroup."""
+        try:
+            self._later.submit(work, *args)
+        except RuntimeError as e:
+            log.warning("%s is left undone: %s", work.__name__, e)
 
     def _place(self, session: Session, pid: int) -> None:
         cgroup.join_tree(self._leaf(session), pid)
@@ -335,7 +343,7 @@ class Registry:
                     "conflict", f"another session is running as {session.name!r}", "rename one of them"
                 )
         end = end_on_disk(session.folder.out)
-        if not session.ended and session.manifest.get("boot") != boot_id():
+        if not session.ended and session.manifest.get("boot") != kernel.boot_id():
             end = (end // _CUT_JUMP + 1) * _CUT_JUMP
         session.manifest["env"] = recipe.session_environment(
             session.manifest["env"], session.id, session.folder.links, session.kind, self.home.path
@@ -347,7 +355,7 @@ class Registry:
             generation=session.manifest["generation"] + 1,
             offset=end,
             started_at=time.time(),
-            boot=boot_id(),
+            boot=kernel.boot_id(),
             size=list(session.size),
             restarted_by=actor["operator"] if actor else None,
         )
@@ -384,17 +392,10 @@ class Registry:
         self.check_ended(session)
         self.sessions.pop(session.id, None)
         shutil.rmtree(session.folder.path, ignore_errors=True)
+        if session.state == "lost":  # no keeper saw its last process end
+            self._beside(cgroup.remove, cgroup.possible_leaves(session.id))
         session.touch()
         self._on_event(session, {"event": "removed"})
 
     def close(self) -> None:
         self._later.shutdown()  # the bounds of sessions, and what is left of them, are seen to before the host leaves
-
-
-@functools.cache
-def boot_id() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
-            return f.read().strip()
-    except OSError:
-        return ""

@@ -186,8 +186,9 @@ class Server:
         except asyncio.CancelledError:
             raise
         except Exception as e:
-            log.exception("request %s failed", request.get("op"))
-            reply = Reply({"error": _unforeseen(e).as_dict()})
+            error = _unforeseen(e)
+            log.error("request %s failed: %s", request.get("op"), error.message, exc_info=error.code == "internal")
+            reply = Reply({"error": error.as_dict()})
         await self._send(sock, reply)
 
     async def _send(self, sock: socket.socket, reply: Reply) -> None:
@@ -235,4 +236,6 @@ def _unforeseen(e: Exception) -> HoldfastError:
         return HoldfastError(disk.code, disk.message.replace("the disk", "the disk of this home"), disk.hint)
     if isinstance(e, OSError) and e.errno in (errno.EMFILE, errno.ENFILE):
         return HoldfastError("busy", "the host has no descriptor left", "end some sessions, or raise ulimit -n")
+    if isinstance(e, RuntimeError) and "new thread" in str(e):  # Python has no class of its own for it
+        return HoldfastError("busy", "the host can start no thread", "end some processes, or raise ulimit -u")
     return HoldfastError("internal", f"internal error: {e!r}", "please report it with host.log from the home")

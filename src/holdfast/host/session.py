@@ -84,6 +84,11 @@ class Session:
         return self.kind != "pipes"
 
     @property
+    def enter(self) -> bytes:
+        """What the Return key sends: a terminal turns it into the line's end, and on a pipe nothing does."""
+        return b"\r" if self.terminal else b"\n"
+
+    @property
     def command(self) -> list[str]:
         """What was asked for: of a kernel its kernelspec's command, which the recorder runs."""
         words: list[str] = (self.manifest.get("kernel") or self.manifest).get("argv") or self.manifest["command"]

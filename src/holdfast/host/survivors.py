@@ -7,6 +7,7 @@ import os
 import signal
 import time
 
+from ..system import cgroup
 from . import views
 from .session import Session
 
@@ -30,6 +31,8 @@ async def end(session: Session, grace_s: float) -> None:
                 _send(pid, signal.SIGCONT)  # a stopped one hears TERM only when it runs
         told.update(left)
         await asyncio.sleep(_AGAIN_S)
+    # What its keeper would have removed with the last process.
+    await asyncio.to_thread(cgroup.remove, cgroup.possible_leaves(session.id))
 
 
 def _send(pid: int, number: signal.Signals) -> None:

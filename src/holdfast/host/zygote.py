@@ -50,13 +50,18 @@ class Zygote:
         # -I -S: nothing of the user's Python set-up runs in a keeper, and 3.7 MB less are imported.
         # LD_BIND_NOW: an address that the linker looks up only when a keeper needs it is in a page of the keeper's own.
         complaints = os.open(Home(os.path.dirname(self._roles)).log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", _ENTRY, self._roles],
-            stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=complaints, cwd="/", start_new_session=True,
-            env={**os.environ, "LD_BIND_NOW": "1"},
-        )  # fmt: skip
-        os.close(complaints)
-        theirs.close()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", _ENTRY, self._roles],
+                stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=complaints, cwd="/", start_new_session=True,
+                env={**os.environ, "LD_BIND_NOW": "1"},
+            )  # fmt: skip
+        except OSError as e:
+            ours.close()
+            raise HoldfastError("busy", f"no process for a session: {e.strerror}", "end some, or ulimit -u") from None
+        finally:
+            os.close(complaints)
+            theirs.close()
         ours.setblocking(False)
         self._sock = ours
         try:

@@ -56,6 +56,11 @@ class Program:
         self.master = self.slave = self.stdin = self.stdout = self.stderr = -1
         self.tty = ""
 
+    @property
+    def ends(self) -> list[int]:
+        """Every descriptor to it that there is."""
+        return [fd for fd in (self.master, self.slave, self.stdin, self.stdout, self.stderr) if fd >= 0]
+
 
 def set_size(fd: int, cols: int, rows: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
@@ -81,7 +86,12 @@ class Launch:
         program, stdio = open_ends(pipes)
         orders, ours = os.pipe2(os.O_CLOEXEC)
         line, theirs = os.pipe2(os.O_CLOEXEC)
-        program.pid = fork()
+        try:
+            program.pid = fork()
+        except OSError:
+            for fd in {*stdio, *program.ends, orders, ours, line, theirs}:
+                os.close(fd)
+            raise
         if program.pid == 0:
             _child(stdio, not pipes, orders, theirs)
         os.close(orders)
@@ -106,10 +116,8 @@ class Launch:
         os.waitpid(self.program.pid, 0)
 
     def close(self) -> None:
-        mine = self.program
-        for fd in (mine.master, mine.slave, mine.stdin, mine.stdout, mine.stderr, self._orders, self._line):
-            if fd >= 0:
-                os.close(fd)
+        for fd in (*self.program.ends, self._orders, self._line):
+            os.close(fd)
 
     def ready(self) -> tuple[Program, Json]:
         """The program's ends, and what a keeper must know of the manifest. The exec is still to come."""

@@ -24,6 +24,7 @@ from .program import Launch, open_ends
 from .spare import next_start, settle_in
 from .start import order, start, take_lock
 
+_FOLDER = "rehearsal"
 _ROUNDS = 20  # CPython 3.11 specialises a function after eight calls, and an instruction some runs later
 # CPython's allocator of small objects: sizes in steps of 16 bytes, each from pools of 16 KB.
 _BLOCK, _BLOCKS_MAX, _POOL_BYTES = 16, 512, 16 << 10
@@ -44,9 +45,15 @@ _ME = {"operator": "op_rehearsal", "kind": "human", "name": "rehearsal"}
 _SIGCHLD, _IGNORED = int(signal.SIGCHLD), int(signal.SIG_IGN)  # the zygote has it ignored
 
 
-def rehearse(folder: str) -> None:
-    """Live through a short session in `folder`, which is removed again. Where that fails, only the gain is lost."""
-    _remove(folder)
+def rehearse(roles: str) -> None:
+    """Live through a short session in a folder in `roles`, removed again. Where that fails, only the gain is lost."""
+    # Its own: the zygote of a host that was killed may be at it still. What one left that was killed itself goes.
+    mine = f"{_FOLDER}.{os.getpid()}"
+    for name in os.listdir(roles):
+        stage, _, pid = name.partition(".")
+        if stage == _FOLDER and (name == mine or not os.path.exists(f"/proc/{pid or 0}")):
+            _remove(os.path.join(roles, name))
+    folder = os.path.join(roles, mine)
     try:
         os.makedirs(folder, mode=0o700)
         for _ in range(_ROUNDS):
@@ -150,13 +157,18 @@ def _converse(keeper: Keeper, host: socket.socket) -> None:
 
 
 def _remove(folder: str) -> None:
+    """As far as it is there: another zygote may be removing a dead one's too."""
     for path, folders, files in os.walk(folder, topdown=False):
-        for name in files:
-            os.unlink(os.path.join(path, name))
-        for name in folders:
-            os.rmdir(os.path.join(path, name))
-    if os.path.isdir(folder):
+        for act, names in ((os.unlink, files), (os.rmdir, folders)):
+            for name in names:
+                try:
+                    act(os.path.join(path, name))
+                except OSError:
+                    pass
+    try:
         os.rmdir(folder)
+    except OSError:
+        pass
 
 
 def fill_up() -> list[object]:

@@ -29,10 +29,11 @@ def take_lock(folder: SessionFolder) -> int:
     return lock
 
 
-def order(folder: SessionFolder, pipes: bool, launch: Launch) -> Launch:
+def order(folder: SessionFolder, pipes: bool, launch: Launch | None) -> Launch:
     """Have the child set the program up, from here on beside us."""
-    if launch.pipes is not pipes or not launch.order(folder.path):  # made for another kind, or killed
-        launch.discard()
+    if launch is None or launch.pipes is not pipes or not launch.order(folder.path):  # of another kind, or killed
+        if launch is not None:
+            launch.discard()
         launch = Launch.prepare(pipes)
         launch.order(folder.path)
     return launch

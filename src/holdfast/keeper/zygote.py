@@ -43,7 +43,7 @@ def serve(sock: socket.socket, roles: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel itself buries keepers, at once: nobody waits for them
     alive, held = os.pipe2(os.O_CLOEXEC)  # `held` is open as long as the zygote lives
-    rehearse(os.path.join(roles, "rehearsal"))
+    rehearse(roles)
     gc.collect()
     kept = fill_up()  # noqa: F841  (kept so that it stays where it is)
     gc.freeze()  # what is shared stays shared: the collector never writes to it in a child
@@ -142,7 +142,7 @@ def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
     """Wait for a start and keep it; end with the zygote or the host. Does not return."""
     registration, host, null = settle_in(line, roles, "hold-spare", (0, 1, 2))  # the host's line was descriptor 0
     kernel.become_subreaper()
-    launch = Launch.prepare(pipes=False)
+    launch = _prepared()
     told = next_start(host, alive)
     if told is None:
         _unlink(registration)
@@ -151,7 +151,15 @@ def _be_spare(line: int, alive: int, word: int, roles: str) -> None:
     keep(SessionFolder(folder), pipes, channel, launch, registration, _Word(word), (host.detach(), null, alive))
 
 
-def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch, registration: str, word: _Word,
+def _prepared() -> Launch | None:
+    """A child in advance; None where there is none to be had now, and the start itself says so if that is still so."""
+    try:
+        return Launch.prepare(pipes=False)
+    except OSError:
+        return None
+
+
+def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch | None, registration: str, word: _Word,
          spent: tuple[int, ...]) -> None:  # fmt: skip
     """Be the keeper of the session in `folder` until it ends. Does not return. `spent` are a spare's descriptors."""
     try:

@@ -132,6 +132,7 @@ class Spool:
             os.replace(temporary, self._path)
         except OSError:  # no room for a second copy: the long file does too, and is tried again
             os.close(fd)
+            os.unlink(temporary)
             return
         if self._fd >= 0:
             os.close(self._fd)

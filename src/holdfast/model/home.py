@@ -42,6 +42,11 @@ class Home:
         return os.path.join(self.path, "running.json")
 
     @property
+    def reserve(self) -> str:
+        """Room on the disk that is given up when there is no other."""
+        return os.path.join(self.path, "host.reserve")
+
+    @property
     def log(self) -> str:
         return os.path.join(self.path, "host.log")
 

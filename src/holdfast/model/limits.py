@@ -26,6 +26,10 @@ RECORD_BYTES_MAX = (
 COALESCE_US = 10_000  # output within 10 ms is one index record: finer than an eye or a replay can tell
 SYNC_DELAY_S = 1.0  # fdatasync at most about once a second (design: output.durable)
 
+# The home's disk
+RESERVE_START_BYTES = 512 << 10  # a host's start: the ledger's index (32 KB) and log, what its zygote rehearses
+RESERVE_BYTES = RESERVE_START_BYTES + (512 << 10)  # and 25 commits of the journal, of five pages each
+
 # Keeper
 READS_PER_WAKE = 16  # measured: 16 joined reads give 123 MB/s to five clients, one read 69
 READ_BYTES = 65536  # the kernel hands out about 4 KB of a PTY at a time; pipes give up to 64 KB

@@ -300,11 +300,14 @@ class SqliteStore:
         SQLite's write lock: nobody else is adding to it.
         """
         try:
-            if self._wal < 0:
+            first = self._wal < 0
+            if first:
                 self._wal = os.open(self.path + "-wal", os.O_WRONLY | os.O_CLOEXEC)
             # Not `stat`: since Linux 6.13 a file whose times somebody asked for gets new ones with the next write, and
             # each flush then writes the inode as well.
             size = os.lseek(self._wal, 0, os.SEEK_END)
+            if first:
+                self._wal_bytes = size  # what a killed process left is used before there is more
             if size == self._wal_bytes:
                 return
             self._wal_bytes = size

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import time
 
 from .tree import descendants
 
 ROOT = "/sys/fs/cgroup"
+_REMOVE_TRIES, _REMOVE_PAUSE_S = 20, 0.05  # a killed process is reaped within milliseconds; a second is long
 _KNOBS = {"pids": ("pids.max",), "memory": ("memory.limit_in_bytes", "memory.max")}  # v1's name, then v2's
 
 
@@ -151,8 +154,22 @@ def join(leaves: list[str], pids: list[int]) -> None:
 
 
 def remove(leaves: list[str]) -> None:
+    """Those that hold no process. The last one to end may not be reaped yet: then the kernel needs another moment."""
     for leaf in leaves:
-        try:
-            os.rmdir(leaf)
-        except OSError:
-            pass
+        for _ in range(_REMOVE_TRIES):
+            try:
+                os.rmdir(leaf)
+            except OSError as e:
+                if e.errno != errno.EBUSY or _held(leaf):
+                    break
+                time.sleep(_REMOVE_PAUSE_S)
+            else:
+                break
+
+
+def _held(leaf: str) -> bool:
+    try:
+        with open(f"{leaf}/cgroup.procs", encoding="ascii") as f:
+            return bool(f.read(1))
+    except OSError:
+        return False

@@ -12,22 +12,31 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 
-
 def write_json(path: str, value: object, *, durable: bool = True) -> None:
     """Replace `path` atomically; with `durable` it is on disk, name and all, before this returns."""
+    _replace(path, json.dumps(value, separators=(",", ":")).encode(), durable)
+    if durable:
+        _sync(os.path.dirname(path), os.O_DIRECTORY)
+
+
+def _replace(path: str, data: bytes, durable: bool) -> None:
     temporary = f"{path}.{os.getpid()}.tmp"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        data = json.dumps(value, separators=(",", ":")).encode()
-        while data:
-            data = data[os.write(fd, data) :]
+        _write_all(fd, data)
         if durable:
             os.fdatasync(fd)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
     finally:
         os.close(fd)
-    os.replace(temporary, path)
-    if durable:
-        _sync(os.path.dirname(path), os.O_DIRECTORY)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
 
 
 def sync_file(path: str) -> None:
@@ -58,18 +67,14 @@ def read_json(path: str) -> Json | None:
 
 def write_bytes(path: str, data: bytes) -> None:
     """Replace `path` atomically; whole or absent, not necessarily durable (what it holds can be made again)."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as f:
-        f.write(data)
-    os.replace(temporary, path)
+    _replace(path, data, durable=False)
 
 
 def write_new(path: str, data: bytes) -> None:
     """A file that was not there, in one write: whole, or (a full disk) an error and no file."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        while data:
-            data = data[os.write(fd, data) :]
+        _write_all(fd, data)
     except OSError:
         os.unlink(path)
         raise

@@ -24,6 +24,15 @@ def become_subreaper(yes: bool = True) -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
+def boot_id() -> str:
+    """What the kernel calls this boot; empty where it does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
 def set_name(name: str) -> None:
     fd = os.open("/proc/self/comm", os.O_WRONLY | os.O_CLOEXEC)
     os.write(fd, name.encode()[:15])

@@ -32,11 +32,12 @@ _CTRL_CHARACTERS = {
 }  # fmt: skip
 
 
-def encode(name: str, *, app_cursor: bool = False) -> bytes:
+def encode(name: str, *, app_cursor: bool = False, enter: str = _CHARACTERS["Enter"]) -> bytes:
     """The bytes for one key: `Enter`, `Up`, `F5`, `C-c`, `M-x`, `S-Left`, `^D` or a character itself.
 
-    `app_cursor` is the terminal's application cursor mode, which changes the arrows, Home and End. Raises
-    ValueError with the closest names for one that is unknown.
+    `app_cursor` is the terminal's application cursor mode, which changes the arrows, Home and End; `enter` is what
+    Return sends, which is another character where there is no terminal. Raises ValueError with the closest names for
+    one that is unknown.
     """
     modifiers, rest = 0, name
     while match := _PREFIX.match(rest):
@@ -52,6 +53,8 @@ def encode(name: str, *, app_cursor: bool = False) -> bytes:
     known = _ALIASES.get(known, known)
     if known == "BTab" or (known == "Tab" and modifiers & _SHIFT):
         return b"\x1b\x1b[Z" if modifiers & _ALT else b"\x1b[Z"
+    if known == "Enter":
+        return _character(name, enter, modifiers & ~_SHIFT)
     if known in _CHARACTERS:
         return _character(name, _CHARACTERS[known], modifiers & ~_SHIFT)
     return _function(known, modifiers, app_cursor=app_cursor)

@@ -54,6 +54,23 @@ async def test_a_lengthened_log_left_behind_by_a_dead_process_gives_everything_b
     assert await read(dead / "work.db", run) == [f"{n}" * 500 for n in range(ENTRIES)]
 
 
+async def test_a_log_grows_no_longer_with_each_process_that_is_killed(tmp_path: Path) -> None:
+    place, sizes = tmp_path / "0", []
+    for n in range(4):
+        place.mkdir(exist_ok=True)
+        store = await SqliteStore.open(str(place / "work.db"))
+        for _ in range(2):  # the second commit is the first that finds the log outgrown
+            await Work(store).begin_run()
+        sizes.append(size(place / "work.db-wal"))
+        after = tmp_path / str(n + 1)
+        after.mkdir()
+        for name in ("work.db", "work.db-wal"):  # killed here: nothing is tidied up
+            shutil.copy(place / name, after / name)
+        await store.close()
+        place = after
+    assert set(sizes) == {sizes[0]}, "there was room for all of it in what the first one made"
+
+
 async def test_a_log_that_somebody_cut_short_is_lengthened_again(tmp_path: Path) -> None:
     log = tmp_path / "work.db-wal"
     store = await SqliteStore.open(str(tmp_path / "work.db"))

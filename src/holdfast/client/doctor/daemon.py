@@ -10,7 +10,7 @@ import time
 
 from ...model.findings import Finding, fail, ok, some, warn
 from ...model.home import Home
-from ...system import kernel
+from ...system import build, kernel
 from ...version import VERSION
 from ..io_sync import Wire, connect_socket
 
@@ -67,6 +67,7 @@ def findings(home: Home, answer: Answer, now: float) -> list[Finding]:
     return [
         ok("daemon", f"pid {answer.about['pid']} answers, running since {answer.about['started_at']}"),
         judge_version(str(answer.about["version"]), VERSION),
+        judge_build(answer.about.get("build"), build.build_id()),
         judge_only(int(answer.about["pid"]), others, flock_pid(home.lock)),
         judge_program(_link(f"/proc/{answer.about['pid']}/exe")),
     ]
@@ -94,6 +95,13 @@ def judge_version(theirs: str, ours: str) -> Finding:
         return warn("version", f"the daemon is {theirs}, this command is {ours}",
                     "hold down, then hold up: sessions go on under the new one")  # fmt: skip
     return ok("version", ours)
+
+
+def judge_build(theirs: object, ours: str) -> Finding:
+    if theirs != ours:
+        seen = f"the daemon is older than this command, or of another installation ({theirs or 'no id'}, here {ours})"
+        return warn("build", seen, "hold up replaces it: sessions go on")
+    return ok("build", ours)
 
 
 def judge_only(pid: int, others: list[int], holder: int | None) -> Finding:

@@ -28,8 +28,8 @@ class Acting(Approving):
     """send, resize, kill, take and release."""
 
     async def op_send(self, request: Json, caller: Caller) -> Json:
-        data = decoded(request.get("data")) or b""
         session = await self._find(request, caller)
+        data = (decoded(request.get("data")) or b"") + (session.enter if request.get("enter") else b"")
         pieces = range(0, len(data), limits.INPUT_BYTES_MAX)
         last = "eof" if request.get("eof") else pieces[-1] if pieces else ""
         if session.link is None and await once.carried_out(session, caller, request, last):

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...model.errors import invalid
 from ...model.limits import CLAIMS_MAX
+from ...system import kernel
 from ..observe import net, proc
-from ..registry import boot_id
 from ..session import Session
 from .base import Base
 
@@ -43,7 +43,7 @@ class Facts(Base):
             # Somebody listens, and it is not for this caller to know who: still true, and all there is to say.
             listening[str(port)] = [shown(row) or _hidden(row) for row in rows]
         processes = {str(pid): row and (shown(row) or {"hidden": True}) for pid, row in found["pids"].items()}
-        return {"host": self.operators.host, "boot": boot_id(), "ports": listening, "pids": processes}
+        return {"host": self.operators.host, "boot": kernel.boot_id(), "ports": listening, "pids": processes}
 
     def _sessions_by_pid(self) -> dict[int, Session]:
         forest = self._forest()

@@ -114,13 +114,14 @@ class Looking(Base):
         return await checks.check(self.daemon, bool(request.get("deep")))
 
     async def op_keys(self, request: Json, caller: Caller) -> Json:
-        """Whether the terminal wants application cursor keys, for clients that encode key names."""
+        """Whether the terminal wants application cursor keys, and what Return is, for clients that encode key names."""
         session = await self._live(request, caller)
+        enter = session.enter.decode()
         if not session.terminal:
-            return {"app_cursor": False}
+            return {"app_cursor": False, "enter": enter}
         emulator = await self.screens.at(session, await self._end(session))
         with emulator.lock:
-            return {"app_cursor": bool(emulator.screen.modes().get("app_cursor"))}
+            return {"app_cursor": bool(emulator.screen.modes().get("app_cursor")), "enter": enter}
 
     async def op_wait(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
