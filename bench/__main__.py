@@ -33,10 +33,23 @@ from .result import Result
 MEASUREMENTS: dict[str, Callable[[bool], list[Result]]] = {
     module.KEY: module.measure
     for module in (
-        flood, echo, page_echo, stamps, exec_true, start, attach, listing, idle, many, durable, checkpoints, tasks,
-        mcp, console,
+        flood,
+        echo,
+        page_echo,
+        stamps,
+        exec_true,
+        start,
+        attach,
+        listing,
+        idle,
+        many,
+        durable,
+        checkpoints,
+        tasks,
+        mcp,
+        console,
     )
-}  # fmt: skip
+}
 _PEERS = ("tmux", "dtach", "strace")
 
 

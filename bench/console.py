@@ -83,6 +83,10 @@ def _offline(page: Page) -> float:
 def _row(kind: str, name: str, times: list[float], note: str) -> Result:
     median = statistics.median(times)
     return Result(
-        key=f"{KEY}-{kind}", name=name, unit="ms", ours=median,
-        targets=(Target("median", median, _WITHIN_MS, "lower", "ms"),), notes=(note, spread(times)),
-    )  # fmt: skip
+        key=f"{KEY}-{kind}",
+        name=name,
+        unit="ms",
+        ours=median,
+        targets=(Target("median", median, _WITHIN_MS, "lower", "ms"),),
+        notes=(note, spread(times)),
+    )

@@ -32,9 +32,15 @@ class Engine:
 
     def __init__(self, name: str, where: str, **env: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.steppers", name, where], cwd=_ROOT, env=clean_env(**env),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
-        )  # fmt: skip
+            [sys.executable, "-m", "bench.steppers", name, where],
+            cwd=_ROOT,
+            env=clean_env(**env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
         self.pid = self._process.pid
         self._rounds = 0
         if self._line() != "ready":
@@ -190,6 +196,7 @@ def _counting(pid: int) -> Iterator[list[int]]:
 
 def _traced(pid: int, tracer: subprocess.Popen[bytes]) -> None:
     """Until every thread has its tracer."""
+
     def attached() -> bool:
         if tracer.poll() is not None:
             raise RuntimeError("strace ended; may it trace here?")

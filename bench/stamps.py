@@ -34,8 +34,18 @@ _ENTRIES = {
 _WARM_UP = 20
 _PATIENCE_S = 60.0
 _RECV_BYTES = 1 << 20
-_HELLO = {"v": 1, "token": "bench", "role": "client", "operator": "op_bench", "kind": "human", "name": "bench",
-          "via": "bench", "rights": ["view", "type"], "attach": True, "acks": False}  # fmt: skip
+_HELLO = {
+    "v": 1,
+    "token": "bench",
+    "role": "client",
+    "operator": "op_bench",
+    "kind": "human",
+    "name": "bench",
+    "via": "bench",
+    "rights": ["view", "type"],
+    "attach": True,
+    "acks": False,
+}
 
 
 def measure(quick: bool) -> list[Result]:
@@ -54,9 +64,14 @@ def _echo(strokes: int) -> Result:
                 if i >= _WARM_UP:
                     times[name].append(took * 1e6)
     added = statistics.median(times["with"]) / statistics.median(times["without"]) - 1
-    return _result("echo", "an echo, to a keeper's socket and back", "µs", times, added * 100, (
-        f"medians of {strokes} keystrokes, one to each in turn; the program is the one of `echo`",
-    ))  # fmt: skip
+    return _result(
+        "echo",
+        "an echo, to a keeper's socket and back",
+        "µs",
+        times,
+        added * 100,
+        (f"medians of {strokes} keystrokes, one to each in turn; the program is the one of `echo`",),
+    )
 
 
 def _flood(megabytes: int, rounds: int) -> Result:
@@ -73,9 +88,14 @@ def _flood(megabytes: int, rounds: int) -> Result:
     finally:
         shutil.rmtree(folder)
     added = 1 / ratio(rates["with"], rates["without"]) - 1
-    return _result("flood", "a flood, 80-column lines, read from a keeper's socket", "MB/s", rates, added * 100, (
-        f"{size / 1e6:.0f} MB, {rounds} rounds, each way in turn; nothing on the way of output asks who",
-    ))  # fmt: skip
+    return _result(
+        "flood",
+        "a flood, 80-column lines, read from a keeper's socket",
+        "MB/s",
+        rates,
+        added * 100,
+        (f"{size / 1e6:.0f} MB, {rounds} rounds, each way in turn; nothing on the way of output asks who",),
+    )
 
 
 def _result(
@@ -103,8 +123,17 @@ class _Line:
         folder = home.session("ses_bench")
         os.makedirs(folder.path)
         os.makedirs(home.roles)
-        manifest = {"id": "ses_bench", "name": "bench", "generation": 1, "token": "bench", "size": [80, 24],
-                    "kind": "terminal", "command": list(command), "cwd": "/", "env": clean_env()}  # fmt: skip
+        manifest = {
+            "id": "ses_bench",
+            "name": "bench",
+            "generation": 1,
+            "token": "bench",
+            "size": [80, 24],
+            "kind": "terminal",
+            "command": list(command),
+            "cwd": "/",
+            "env": clean_env(),
+        }
         Path(folder.manifest).write_text(json.dumps(manifest), encoding="utf-8")
         self._zygote, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         entry, *root = _ENTRIES[way]

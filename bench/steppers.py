@@ -183,9 +183,15 @@ def langgraph_delta(where: str) -> Rounds:
 
 
 ENGINES: dict[str, Callable[[str], Rounds]] = {
-    "ours": ours, "each": each, "one": together(1), "together": together(64), "dbos": dbos, "absurd": absurd,
-    "langgraph": langgraph, "langgraph-delta": langgraph_delta,
-}  # fmt: skip
+    "ours": ours,
+    "each": each,
+    "one": together(1),
+    "together": together(64),
+    "dbos": dbos,
+    "absurd": absurd,
+    "langgraph": langgraph,
+    "langgraph-delta": langgraph_delta,
+}
 
 
 def main() -> None:

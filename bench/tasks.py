@@ -128,15 +128,15 @@ def _fill(first: int, end: int, of: int) -> Transaction[None]:
 
 _COLUMNS = {
     "attempt": "id task n worker epoch lease_until request backend outcome created_at ended_at policy_version"
-               " contract_version",
+    " contract_version",
     "run": "id attempt state params request created_at ended_at",
     "task": "key project id n title phase status contract waiting attempts spent retry_at attempt run backend taken_by"
-            " report created_at changed_at ended_at",
+    " report created_at changed_at ended_at",
     "contract": "task version at by_whom body",
     "step": "run key state effect args_hash idem_key epoch tries begin_request begun_at ended_at result",
     "log": "run seq kind at by_whom epoch step body",
     "task_event": "task seq at by_whom event status run request",
-}  # fmt: skip
+}
 
 
 def _add(rows: dict[str, list[tuple[Any, ...]]], n: int, status: str) -> None:
@@ -145,13 +145,41 @@ def _add(rows: dict[str, list[tuple[Any, ...]]], n: int, status: str) -> None:
     ended = at + 500_000 if status == "done" else None
     report = json.dumps({"why": "the tests fail", "by": "bench"}) if status == "blocked" else None
     phase = "plan" if status == "done" else "build"
-    rows["task"].append((
-        key, _PROJECT, str(n + 1), n + 1, f"Task number {n + 1} of a large project", phase, status, 1, 0, 1, 0, 0,
-        attempt, run, "codex", "bench" if status == "active" else None, report, at, at, ended,
-    ))  # fmt: skip
-    body = {"title": f"Task {n + 1}", "goal": f"the thing number {n + 1} works", "scope": ["**"],
-            "constraints": ["no new dependency"], "acceptance": [], "artifacts": [],
-            "verification": [{"command": "true", "timeout_s": 60.0}], "backend": None, "timeout_s": None}  # fmt: skip
+    rows["task"].append(
+        (
+            key,
+            _PROJECT,
+            str(n + 1),
+            n + 1,
+            f"Task number {n + 1} of a large project",
+            phase,
+            status,
+            1,
+            0,
+            1,
+            0,
+            0,
+            attempt,
+            run,
+            "codex",
+            "bench" if status == "active" else None,
+            report,
+            at,
+            at,
+            ended,
+        )
+    )
+    body = {
+        "title": f"Task {n + 1}",
+        "goal": f"the thing number {n + 1} works",
+        "scope": ["**"],
+        "constraints": ["no new dependency"],
+        "acceptance": [],
+        "artifacts": [],
+        "verification": [{"command": "true", "timeout_s": 60.0}],
+        "backend": None,
+        "timeout_s": None,
+    }
     rows["contract"].append((key, 1, at, "bench", json.dumps(body)))
     outcome = "done" if status == "done" else None
     rows["attempt"].append((attempt, key, 1, None, 0, 0, f"req_a{n}", "codex", outcome, at, ended, 0, 1))

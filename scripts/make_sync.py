@@ -8,8 +8,20 @@ import subprocess
 import sys
 
 CLIENT = pathlib.Path(__file__).resolve().parent.parent / "src" / "holdfast" / "client"
-PARTS = ("briefs", "calls", "channel", "inbox", "operators", "run_state", "session", "stepped", "steps", "tasks",
-         "verification", "work")  # fmt: skip
+PARTS = (
+    "briefs",
+    "calls",
+    "channel",
+    "inbox",
+    "operators",
+    "run_state",
+    "session",
+    "stepped",
+    "steps",
+    "tasks",
+    "verification",
+    "work",
+)
 MADE = {"aio": "sync", **{part: f"{part}_sync" for part in PARTS}}
 BY_HAND = {"io_async": "io_sync", "work_aio": "work_io"}  # where the two really differ, each has its own
 RULES = [

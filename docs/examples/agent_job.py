@@ -70,8 +70,18 @@ def decide(told: Json, known: Json) -> list[Call]:
     if todo["kind"] in ("continue_run", "settle_step"):
         # The same step again: what is done is not done again, and a command that still runs is waited for.
         entry = next(e for e in plan() if e["key"] == todo["step"])
-        return [("exec", {"session": entry["session"], "command": entry["command"], "effect": entry["effect"],
-                          "step": f"{todo['run']}:{entry['key']}", "why": "next in the plan"})]  # fmt: skip
+        return [
+            (
+                "exec",
+                {
+                    "session": entry["session"],
+                    "command": entry["command"],
+                    "effect": entry["effect"],
+                    "step": f"{todo['run']}:{entry['key']}",
+                    "why": "next in the plan",
+                },
+            )
+        ]
     if todo["kind"] == "rerun_verification" and "nothing was planned" in todo["why"]:
         save = ("checkpoint", {"run": todo["run"], "state": {"goal": GOAL, "plan": plan()}})
         there = {s["session"] for s in known["sessions"]}

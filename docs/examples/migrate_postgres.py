@@ -1,11 +1,11 @@
 """Move a table in batches, so that killing whoever does it loses nothing and moves nothing twice. For PostgreSQL.
 
-    python docs/examples/migrate_postgres.py postgresql://me@db/shop 400        a table to try it with
-    cd docs/examples
-    hold store use postgresql://me@db/work                                      homes on several machines share it
-    hold worker migrate_postgres:jobs &
-    hold worker migrate_postgres:jobs --standby &                               or on another machine
-    hold work submit migrate --params '{"database": "postgresql://me@db/shop"}' --item 0 --item 1 --item 2 --item 3
+python docs/examples/migrate_postgres.py postgresql://me@db/shop 400        a table to try it with
+cd docs/examples
+hold store use postgresql://me@db/work                                      homes on several machines share it
+hold worker migrate_postgres:jobs &
+hold worker migrate_postgres:jobs --standby &                               or on another machine
+hold work submit migrate --params '{"database": "postgresql://me@db/shop"}' --item 0 --item 1 --item 2 --item 3
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ async def migrate(run: Any) -> dict[str, int]:
     """One step for each batch. Whoever takes over runs this from its beginning; batches that are done are not."""
     database, moved = run.params["database"], 0
     for batch in run.items:
-        moved += await run.step(
-            f"move:{batch}", move, database, int(batch), effect="verifiable", verify=rows_moved
-        )
+        moved += await run.step(f"move:{batch}", move, database, int(batch), effect="verifiable", verify=rows_moved)
     return {"rows": moved}
 
 

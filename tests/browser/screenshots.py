@@ -18,11 +18,20 @@ from tests.support.web import serve
 def screens(ids: dict[str, str]) -> dict[str, str]:
     """Every screen behind the login, with its address."""
     return {
-        "inbox": "/inbox", "sessions": "/sessions", "session": f"/sessions/{ids['shell']}",
-        "watching": f"/sessions/{ids['agent']}", "replay": f"/sessions/{ids['agent']}/replay", "work": "/work",
-        "task": "/work/shop/tasks/1.1", "run": f"/runs/{ids['run']}", "report": "/report", "access": "/access",
-        "pairing": "/access", "grant": "/access", "files": f"/sessions/{ids['agent']}",
-    }  # fmt: skip
+        "inbox": "/inbox",
+        "sessions": "/sessions",
+        "session": f"/sessions/{ids['shell']}",
+        "watching": f"/sessions/{ids['agent']}",
+        "replay": f"/sessions/{ids['agent']}/replay",
+        "work": "/work",
+        "task": "/work/shop/tasks/1.1",
+        "run": f"/runs/{ids['run']}",
+        "report": "/report",
+        "access": "/access",
+        "pairing": "/access",
+        "grant": "/access",
+        "files": f"/sessions/{ids['agent']}",
+    }
 
 
 def settled(page: Page, name: str) -> None:
@@ -78,13 +87,20 @@ def _files(page: Page) -> None:
 
 
 _UNTIL: dict[str, Callable[[Page], None]] = {
-    "session": _terminal, "watching": _terminal, "replay": _replay, "task": _task, "run": _run, "access": _access,
-    "pairing": _pairing, "grant": _grant, "files": _files,
+    "session": _terminal,
+    "watching": _terminal,
+    "replay": _replay,
+    "task": _task,
+    "run": _run,
+    "access": _access,
+    "pairing": _pairing,
+    "grant": _grant,
+    "files": _files,
     "inbox": lambda page: page.get_by_role("article").nth(2).wait_for(),
     "sessions": lambda page: page.get_by_role("link", name="fix-login").wait_for(),
     "work": lambda page: page.get_by_text("Log in by mail").wait_for(),
     "report": lambda page: page.get_by_role("img").wait_for(),
-}  # fmt: skip
+}
 
 
 def _pictures(hold: HomeForTests, url: str, ids: dict[str, str], out: Path, wanted: list[str], phone: bool) -> None:

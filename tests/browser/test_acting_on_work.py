@@ -105,7 +105,9 @@ def test_a_task_that_can_never_begin_and_one_that_is_held_back_say_so(
     expect(why).to_contain_text("Waits for cancelled 1.1")
     expect(why).to_contain_text("hold task edit shop/1.2 --no-after")
     desk.goto(f"{url}/work/shop/tasks/1.4")
-    expect(desk.get_by_role("region", name="Why it is held back")).to_contain_text("Its scope src/api/* overlaps src/** of 1.3, under way.")
+    expect(desk.get_by_role("region", name="Why it is held back")).to_contain_text(
+        "Its scope src/api/* overlaps src/** of 1.3, under way."
+    )
 
 
 def _doubtful(hold: HomeForTests, key: str, effect: str) -> str:
@@ -117,7 +119,9 @@ def _doubtful(hold: HomeForTests, key: str, effect: str) -> str:
     return run
 
 
-def test_an_unsafe_step_is_settled_with_evidence_and_not_without(hold: HomeForTests, url: str, desk: Page, shop: Path) -> None:
+def test_an_unsafe_step_is_settled_with_evidence_and_not_without(
+    hold: HomeForTests, url: str, desk: Page, shop: Path
+) -> None:
     run = _doubtful(hold, "mail:reviewers", "unsafe")
     _task(desk, url)
     doubts = desk.get_by_role("region", name="Steps in doubt")

@@ -37,7 +37,9 @@ class Wire:
 
 def test_a_prompt_is_answered_from_a_phone_and_the_program_goes_on(hold: HomeForTests, url: str, phone: Page) -> None:
     expect(phone).to_have_url(url + "/inbox")  # home, in the hand
-    session = hold.run("bash", "-c", "echo 3 to change; read -r -p 'Deploy? [y/N] ' a; echo \"said $a\"; sleep 600", name="deploy")
+    session = hold.run(
+        "bash", "-c", "echo 3 to change; read -r -p 'Deploy? [y/N] ' a; echo \"said $a\"; sleep 600", name="deploy"
+    )
     pid = session.status().pid
     card = phone.get_by_role("article", name="deploy waits for a line")
     expect(card).to_contain_text("Deploy? [y/N]")
@@ -54,7 +56,9 @@ def test_a_secret_is_nowhere_but_in_its_own_request(hold: HomeForTests, url: str
     phone.reload()
     told: list[str] = []
     phone.on("console", lambda message: told.append(message.text))
-    session = hold.run("bash", "-c", "read -r -s -p 'Password: ' p; echo; printf %s \"$p\" | sha256sum; sleep 600", name="vault")
+    session = hold.run(
+        "bash", "-c", "read -r -s -p 'Password: ' p; echo; printf %s \"$p\" | sha256sum; sleep 600", name="vault"
+    )
     card = phone.get_by_role("article", name="vault waits for a secret")
     field = card.get_by_label("Secret for vault")
     expect(field).to_have_attribute("type", "password")
@@ -81,8 +85,12 @@ def test_a_secret_is_nowhere_but_in_its_own_request(hold: HomeForTests, url: str
     assert found.stdout == b""
 
 
-def test_a_secret_is_typed_through_a_password_field_in_the_session_too(hold: HomeForTests, url: str, phone: Page) -> None:
-    session = hold.run("bash", "-c", "read -r -s -p 'Password: ' p; echo; echo \"${#p} letters\"; sleep 600", name="vault")
+def test_a_secret_is_typed_through_a_password_field_in_the_session_too(
+    hold: HomeForTests, url: str, phone: Page
+) -> None:
+    session = hold.run(
+        "bash", "-c", "read -r -s -p 'Password: ' p; echo; echo \"${#p} letters\"; sleep 600", name="vault"
+    )
     phone.goto(f"{url}/sessions/{session.id}")
     chrome.attached(phone)
     field = phone.get_by_label("Secret to type")

@@ -26,12 +26,18 @@ expect.set_options(timeout=chrome.PATIENCE_MS)
 def violations(page: Page) -> list[str]:
     page.evaluate(AXE.read_text())
     found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [f"{v['id']}: {n['html'][:160]} {n.get('failureSummary', '')[:200]}" for v in found["violations"] for n in v["nodes"]]
+    return [
+        f"{v['id']}: {n['html'][:160]} {n.get('failureSummary', '')[:200]}"
+        for v in found["violations"]
+        for n in v["nodes"]
+    ]
 
 
 @pytest.mark.timeout(600)  # ten screens, four times, on a shared machine
 @pytest.mark.parametrize("phone", [False, True], ids=["desk", "phone"])
-def test_no_screen_has_a_violation(hold: HomeForTests, url: str, chromium: Browser, tmp_path: Path, phone: bool) -> None:
+def test_no_screen_has_a_violation(
+    hold: HomeForTests, url: str, chromium: Browser, tmp_path: Path, phone: bool
+) -> None:
     ids = fill(hold, tmp_path / "shop")
     for dark in (False, True):
         made = chrome.context(chromium, phone=phone, dark=dark)
@@ -60,7 +66,9 @@ def test_the_page_is_installable_and_keeps_nothing_of_the_api(hold: HomeForTests
     hold.run("sleep", "600", name="seen")
     desk.reload()
     expect(desk.get_by_role("link", name="seen")).to_be_visible()
-    kept = desk.evaluate("caches.keys().then(async (names) => (await Promise.all(names.map(async (n) => (await (await caches.open(n)).keys()).map((k) => new URL(k.url).pathname)))).flat())")
+    kept = desk.evaluate(
+        "caches.keys().then(async (names) => (await Promise.all(names.map(async (n) => (await (await caches.open(n)).keys()).map((k) => new URL(k.url).pathname)))).flat())"
+    )
     assert "/" in kept
     assert not [path for path in kept if path.startswith("/api")]
 

@@ -78,7 +78,12 @@ sys.stdin.readline()
 os.write(1, b"\\x1b\\\\\\x18\\r\\nstill here\\r\\n")
 sys.stdin.readline()
 """
-ENDLESS = {"title": (b"\x1b]0;", b"x"), "picture": (b"\x1bPq", b"~"), "numbers": (b"\x1b[", b"1"), "clipboard": (b"\x1b]52;c;", b"A")}
+ENDLESS = {
+    "title": (b"\x1b]0;", b"x"),
+    "picture": (b"\x1bPq", b"~"),
+    "numbers": (b"\x1b[", b"1"),
+    "clipboard": (b"\x1b]52;c;", b"A"),
+}
 GROWN_MB = 150  # what 100 MB may add to a process that passes them on: windows and buffers, never all of it
 
 
@@ -113,7 +118,12 @@ def test_an_escape_sequence_without_an_end_hangs_nothing(
 
 def test_a_link_that_was_printed_asks_before_it_opens(hold: HomeForTests, url: str, desk: Page) -> None:
     desk.add_init_script(_WATCH)
-    session = hold.run("bash", "-c", r"printf '\033]8;;https://example.org/where\033\\innocent words\033]8;;\033\\\n'; sleep 600", name="links")
+    session = hold.run(
+        "bash",
+        "-c",
+        r"printf '\033]8;;https://example.org/where\033\\innocent words\033]8;;\033\\\n'; sleep 600",
+        name="links",
+    )
     desk.goto(f"{url}/sessions/{session.id}")
     chrome.shows(desk, "innocent words")
     box = desk.locator(".xterm-screen").bounding_box()

@@ -27,7 +27,9 @@ def test_the_policy_has_no_exception(desk: Page, url: str) -> None:
 
 
 @pytest.mark.timeout(300)  # ten screens, on a shared machine
-def test_no_screen_asks_for_what_the_policy_refuses(hold: HomeForTests, url: str, chromium: Browser, tmp_path: Path) -> None:
+def test_no_screen_asks_for_what_the_policy_refuses(
+    hold: HomeForTests, url: str, chromium: Browser, tmp_path: Path
+) -> None:
     ids = fill(hold, tmp_path / "shop")
     made = chrome.context(chromium)
     made.add_init_script(_OBSERVE)

@@ -85,7 +85,9 @@ def near(hold: HomeForTests, url: str, far: Page) -> Page:
     return far.context.new_page()
 
 
-def test_a_network_that_stalled_without_a_word(hold: HomeForTests, url: str, far: Page, near: Page, way: Network) -> None:
+def test_a_network_that_stalled_without_a_word(
+    hold: HomeForTests, url: str, far: Page, near: Page, way: Network
+) -> None:
     session = _opened(hold, url, far)
     way.stall()
     _meanwhile(hold, session)
@@ -96,7 +98,9 @@ def test_a_network_that_stalled_without_a_word(hold: HomeForTests, url: str, far
     _whole(hold, url, far, session, near, way)
 
 
-def test_connections_that_are_lost_without_a_word(hold: HomeForTests, url: str, far: Page, near: Page, way: Network) -> None:
+def test_connections_that_are_lost_without_a_word(
+    hold: HomeForTests, url: str, far: Page, near: Page, way: Network
+) -> None:
     session = _opened(hold, url, far)
     way.lose()
     _meanwhile(hold, session)

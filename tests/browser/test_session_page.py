@@ -26,7 +26,9 @@ def _open(page: Page, url: str, session: str) -> None:
 def test_files_that_are_open_and_files_that_changed_are_shown_apart(
     hold: HomeForTests, url: str, desk: Page, tmp_path: Path
 ) -> None:
-    session = hold.run("bash", "-c", "exec 3>held; echo ready; while read -r name; do echo x > $name; done", cwd=str(tmp_path))
+    session = hold.run(
+        "bash", "-c", "exec 3>held; echo ready; while read -r name; do echo x > $name; done", cwd=str(tmp_path)
+    )
     assert session.wait(text="ready", timeout=60).event != "timeout"
     _open(desk, url, session.id)
     desk.get_by_role("tab", name="Files").click()
@@ -40,7 +42,9 @@ def test_files_that_are_open_and_files_that_changed_are_shown_apart(
     expect(folder).to_contain_text("made-later")
 
 
-def test_files_whose_names_look_the_same_are_shown_each(hold: HomeForTests, url: str, desk: Page, tmp_path: Path) -> None:
+def test_files_whose_names_look_the_same_are_shown_each(
+    hold: HomeForTests, url: str, desk: Page, tmp_path: Path
+) -> None:
     session = hold.run("bash", "-c", r"touch odd$'\xff' 'odd\xff'; echo ready; sleep 600", cwd=str(tmp_path))
     session.wait(text="ready", timeout=60)
     _open(desk, url, session.id)
@@ -74,7 +78,9 @@ def test_text_is_searched_forth_and_back_and_the_screen_is_copied(hold: HomeForT
     assert desk.evaluate("navigator.clipboard.readText()") == "needle 1\nneedle 2\nneedle 3"
 
 
-def test_what_happened_while_one_was_away_is_told_and_leads_into_the_replay(hold: HomeForTests, url: str, desk: Page) -> None:
+def test_what_happened_while_one_was_away_is_told_and_leads_into_the_replay(
+    hold: HomeForTests, url: str, desk: Page
+) -> None:
     session = hold.run(*SHELL, name="shell", env=CALM)
     session.exec("echo before I left", timeout=60)
     _open(desk, url, session.id)
@@ -104,7 +110,10 @@ def _size(page: Page) -> float:
 
 
 def _fingers(line: CDPSession, kind: str, *points: tuple[float, float]) -> None:
-    line.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y, "id": n} for n, (x, y) in enumerate(points)]})
+    line.send(
+        "Input.dispatchTouchEvent",
+        {"type": kind, "touchPoints": [{"x": x, "y": y, "id": n} for n, (x, y) in enumerate(points)]},
+    )
 
 
 def test_a_replay_in_the_hand_is_readable_and_moved_about(hold: HomeForTests, url: str, phone: Page) -> None:
@@ -118,13 +127,17 @@ def test_a_replay_in_the_hand_is_readable_and_moved_about(hold: HomeForTests, ur
     phone.wait_for_function("() => window.holdfast.term.options.fontSize === 11")
     box = phone.get_by_role("region", name="Recorded terminal").locator(".box")
     assert box.evaluate("(b) => b.scrollWidth > b.clientWidth && b.scrollHeight > b.clientHeight")
-    before = phone.wait_for_function("() => document.querySelector('.box').scrollTop")  # what was printed last is in sight
+    before = phone.wait_for_function(
+        "() => document.querySelector('.box').scrollTop"
+    )  # what was printed last is in sight
     line = phone.context.new_cdp_session(phone)
     _fingers(line, "touchStart", (300, 150))
     for n in range(1, 9):
         _fingers(line, "touchMove", (300 - 25 * n, 150 + 25 * n))
     _fingers(line, "touchEnd")
-    moved = "([top]) => { const b = document.querySelector('.box'); return b.scrollLeft > 100 && b.scrollTop < top - 100; }"
+    moved = (
+        "([top]) => { const b = document.querySelector('.box'); return b.scrollLeft > 100 && b.scrollTop < top - 100; }"
+    )
     phone.wait_for_function(moved, arg=[before.json_value()])
     _fingers(line, "touchStart", (150, 250), (200, 250))
     for spread in (60, 80, 100):

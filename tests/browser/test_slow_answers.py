@@ -77,9 +77,14 @@ def test_a_slow_answer_does_not_overwrite_what_was_told_meanwhile(hold: HomeForT
     first, second = hold.run("sleep", "600", name="first"), hold.run("true", name="second")
     asked = hold.host.call("ask", text="Which way?", options=["left", "right"])
     second.wait(exit=True, timeout=60)
-    desk.add_init_script("AbortSignal.any = () => new AbortController().signal")  # however slow this machine is just now
+    desk.add_init_script(
+        "AbortSignal.any = () => new AbortController().signal"
+    )  # however slow this machine is just now
     desk.goto(f"{url}/sessions")
-    rows, badge = desk.get_by_role("main"), desk.get_by_role("navigation", name="Main").get_by_role("link", name="Inbox")
+    rows, badge = (
+        desk.get_by_role("main"),
+        desk.get_by_role("navigation", name="Main").get_by_role("link", name="Inbox"),
+    )
     desk.get_by_role("button", name="Ended too").click()
     for name in ("first", "second"):
         expect(rows.get_by_role("link", name=name)).to_be_visible()

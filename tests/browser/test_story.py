@@ -40,7 +40,12 @@ def _types(page: Page, text: str) -> None:
 
 
 def test_one_build_many_hands_and_not_a_byte_lost(hold: HomeForTests, url: str, chromium: Browser, phone: Page) -> None:
-    starter = subprocess.Popen([*HOLD, "run", "-n", "build", "--", "bash", "-c", BUILD], env=hold.env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    starter = subprocess.Popen(
+        [*HOLD, "run", "-n", "build", "--", "bash", "-c", BUILD],
+        env=hold.env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
     until(lambda: any(s["name"] == "build" for s in hold.host.call("ls")), 60)
     session = hold.host.session("build")
     assert session.wait(text="begun", timeout=60).event != "timeout"

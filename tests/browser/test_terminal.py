@@ -155,7 +155,7 @@ def test_an_ended_session_shows_how_it_ended_and_starts_again(hold: HomeForTests
 
 def _counted(hold: HomeForTests, url: str, page: Page) -> str:
     """A program that prints a numbered line for each line it is sent."""
-    program = "n=0; while read -r -s line; do n=$((n+1)); for i in 1 2 3; do echo \"line $n.$i $line\"; done; done"
+    program = 'n=0; while read -r -s line; do n=$((n+1)); for i in 1 2 3; do echo "line $n.$i $line"; done; done'
     session = hold.run("bash", "-c", program, name="counts")
     _open(page, url, session.id)
     session.send("before", enter=True)
@@ -194,7 +194,9 @@ def test_a_view_outlives_the_web_process_and_the_host(hold: HomeForTests, url: s
 
 
 def test_a_flood_ends_in_the_same_screen_and_a_bounded_buffer(hold: HomeForTests, url: str, desk: Page) -> None:
-    session = hold.run("bash", "-c", "read -r -s go; seq -f 'line %.0f of a long output' 300000; echo flood over; sleep 600")
+    session = hold.run(
+        "bash", "-c", "read -r -s go; seq -f 'line %.0f of a long output' 300000; echo flood over; sleep 600"
+    )
     _open(desk, url, session.id)
     session.send("go", enter=True)
     _same_as_a_fresh_view(hold, url, desk, session.id, "flood over")
@@ -213,6 +215,8 @@ def test_a_replay_is_scrubbed_to_what_an_agent_did(hold: HomeForTests, url: str,
     desk.keyboard.press("End")
     chrome.shows(desk, "\ntwo")
     desk.keyboard.press("Home")
-    desk.wait_for_function("() => !window.holdfast.term.buffer.active.getLine(3)?.translateToString(true).includes('two')")
+    desk.wait_for_function(
+        "() => !window.holdfast.term.buffer.active.getLine(3)?.translateToString(true).includes('two')"
+    )
     marks.get_by_role("button").last.click()
     chrome.shows(desk, "\none")

@@ -154,8 +154,11 @@ def test_removing_checkpoints_leaves_the_state_of_those_that_stay(saver: Holdfas
     graph = chat(saver, chance)
     for n in range(12):
         graph.invoke({"messages": [HumanMessage(text(chance))]}, thread() | {"metadata": {"run_id": f"r{n % 3}"}})
-    before = {s.config["configurable"]["checkpoint_id"]: contents(s.values) for s in graph.get_state_history(thread())
-              if s.values.get("messages")}  # fmt: skip
+    before = {
+        s.config["configurable"]["checkpoint_id"]: contents(s.values)
+        for s in graph.get_state_history(thread())
+        if s.values.get("messages")
+    }
     saver.copy_thread("1", "copy")
     saver.delete_for_runs(["r0", "r2"])
     for name, wanted in (("1", 12), ("copy", 0)):  # the copy has the same runs: they are gone there, too

@@ -61,9 +61,7 @@ async def talked(work: Any, mine: Any, count: int, first: int = 0) -> None:
             await work.memory_set(name="n", value=n, **mine)
 
 
-async def test_flushall_and_a_new_process_leave_the_window_as_it_was(
-    redis: Redis, store_url: str
-) -> None:
+async def test_flushall_and_a_new_process_leave_the_window_as_it_was(redis: Redis, store_url: str) -> None:
     async with working(store_url, redis.url) as work:
         mine = await begun(work)
         await talked(work, mine, 40)

@@ -22,9 +22,7 @@ KILLS = 3
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def table(
-    request: pytest.FixtureRequest, hold: HomeForTests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Table:
+def table(request: pytest.FixtureRequest, hold: HomeForTests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
     """What is to be moved; with PostgreSQL, the work is kept there too, and no host takes part."""
     monkeypatch.delenv("HOLDFAST_STORE", raising=False)
     if request.param == "sqlite":
@@ -221,5 +219,3 @@ def test_a_restart_of_postgresql_in_the_middle_of_work_is_waited_out_with_a_mess
             assert check(host, run, table)["epoch"] == 1
     finally:
         crew.close()
-
-

@@ -18,7 +18,14 @@ from tests.support.home import HOLD, HomeForTests, Result, until
 
 _UID = 100_000 + os.getpid()  # nobody else's: the kernel counts processes by user
 # Root is bound by no limit of processes. What it is run as instead may read the interpreter, wherever that lies.
-_ORDINARY = ["setpriv", "--reuid", str(_UID), "--clear-groups", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+_ORDINARY = [
+    "setpriv",
+    "--reuid",
+    str(_UID),
+    "--clear-groups",
+    "--inh-caps=+dac_override",
+    "--ambient-caps=+dac_override",
+]
 _BECOME = _ORDINARY if os.getuid() == 0 else []
 
 pytestmark = pytest.mark.skipif(bool(_BECOME) and not shutil.which("setpriv"), reason="root needs setpriv for this")

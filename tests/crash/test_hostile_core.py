@@ -71,7 +71,9 @@ def tight(tmp_path: Path) -> Iterator[HomeForTests]:
         yield home
 
 
-def test_an_end_on_a_full_disk_is_known_and_the_rest_of_the_tree_keeps_its_keeper(tight: HomeForTests, gate: Path) -> None:
+def test_an_end_on_a_full_disk_is_known_and_the_rest_of_the_tree_keeps_its_keeper(
+    tight: HomeForTests, gate: Path
+) -> None:
     s = tight.run("bash", "-c", f"trap '' HUP; sleep 1000 & read -r line < {gate}; exit 7", name="end")
     keeper = tight.keeper_pid(s)
     before = until(lambda: len((v := s.status()).processes) == 2 and v, timeout=WAIT_S)
@@ -203,7 +205,9 @@ def test_a_keeper_without_a_descriptor_for_a_client_lets_it_wait_and_does_not_sp
 
 def test_a_keeper_that_cannot_look_does_not_call_its_tree_empty(tmp_path: Path, gate: Path) -> None:
     """Without a descriptor /proc cannot be read, and what is not seen is not gone."""
-    with OwnKeeper(tmp_path, "bash", "-c", f"trap '' HUP; sleep 1000 & echo $! >{tmp_path}/left; read -r line <{gate}") as own:
+    with OwnKeeper(
+        tmp_path, "bash", "-c", f"trap '' HUP; sleep 1000 & echo $! >{tmp_path}/left; read -r line <{gate}"
+    ) as own:
         left = int(until(lambda: (p := tmp_path / "left").exists() and p.read_text().strip(), timeout=WAIT_S))
         before = resource.prlimit(own.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(own.pid, resource.RLIMIT_NOFILE, (3, before[1]))
@@ -220,12 +224,16 @@ def test_a_keeper_that_cannot_look_does_not_call_its_tree_empty(tmp_path: Path, 
 # -- a host with few descriptors ---------------------------------------------------------------------------------------
 
 
-def test_a_host_takes_all_the_descriptors_it_may_have_and_programs_keep_their_starters_limit(hold: HomeForTests) -> None:
+def test_a_host_takes_all_the_descriptors_it_may_have_and_programs_keep_their_starters_limit(
+    hold: HomeForTests,
+) -> None:
     def few() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
     words = [sys.executable, "-m", "holdfast.cli.main", "run", "--pipes", "--", "sh", "-c", "ulimit -Sn"]
-    done = subprocess.run(words, env=hold.env, capture_output=True, text=True, timeout=WAIT_S, check=False, preexec_fn=few)
+    done = subprocess.run(
+        words, env=hold.env, capture_output=True, text=True, timeout=WAIT_S, check=False, preexec_fn=few
+    )
     assert (done.stdout, done.stderr) == ("64\n", "")
     soft, hard = resource.prlimit(hold.daemon_pid(), resource.RLIMIT_NOFILE)
     assert soft == hard
@@ -261,7 +269,10 @@ def test_a_home_that_becomes_read_only_stops_no_program_and_no_answer(tight: Hom
     assert s.wait(text="one", timeout=WAIT_S).event == "text"
     other = tight.run("sleep", "1000", name="other")
     small = str(tight.path.parent)
-    for how in (["--bind", small, small], ["-o", "remount,bind,ro", small]):  # what is open stays so, nothing else can be
+    for how in (
+        ["--bind", small, small],
+        ["-o", "remount,bind,ro", small],
+    ):  # what is open stays so, nothing else can be
         subprocess.run(["mount", *how], check=True)
     fd = opened(gate)
     try:

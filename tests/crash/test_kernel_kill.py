@@ -32,9 +32,11 @@ async def calculating(hold: HomeForTests, era: str = ERAS[0]) -> AsyncIterator[T
 def victims(hold: HomeForTests) -> dict[str, int]:
     found = hold("status", "calc", "--json").json
     return {
-        "recorder": found["pid"], "kernel": found["kernel"]["pid"], "daemon": hold.daemon_pid(),
+        "recorder": found["pid"],
+        "kernel": found["kernel"]["pid"],
+        "daemon": hold.daemon_pid(),
         "keeper": hold.keeper_pid(hold.host.session(found["id"])),
-    }  # fmt: skip
+    }
 
 
 async def result(call: asyncio.Task[Json]) -> Json:
@@ -86,9 +88,7 @@ async def test_a_daemon_killed_in_the_middle_of_a_cell_changes_nothing_about_it(
     mark, go = tmp_path / "mark", tmp_path / "go"
     async with calculating(hold, era) as tools:
         before = await asyncio.to_thread(victims, hold)
-        call = asyncio.create_task(
-            tools("exec", session="calc", command=WAITING.format(mark=str(mark), go=str(go)))
-        )
+        call = asyncio.create_task(tools("exec", session="calc", command=WAITING.format(mark=str(mark), go=str(go))))
         await until_async(mark.exists, LONG)
         os.kill(before["daemon"], signal.SIGKILL)
         go.touch()
@@ -129,7 +129,9 @@ async def test_a_kernel_that_dies_before_it_is_up_ends_the_wait_for_it(hold: Hom
 
 
 @pytest.mark.timeout(400)  # four kernels, one after the other, on a machine that is shared
-async def test_killed_at_any_moment_of_short_cells_what_is_told_as_done_was_done(hold: HomeForTests, tmp_path: Path) -> None:
+async def test_killed_at_any_moment_of_short_cells_what_is_told_as_done_was_done(
+    hold: HomeForTests, tmp_path: Path
+) -> None:
     seed = random.randrange(1 << 30)
     chance = random.Random(seed)
     for n in range(4):
@@ -141,9 +143,11 @@ async def test_killed_at_any_moment_of_short_cells_what_is_told_as_done_was_done
             victim = chance.choice([found["pid"], found["kernel"]["pid"]])
             asyncio.get_running_loop().call_later(chance.uniform(0, 0.4), os.kill, victim, signal.SIGKILL)
             for cell in range(200):  # far more than fit before it dies
-                told = await result(asyncio.create_task(
-                    tools("exec", session=name, command=f"open({str(tmp_path / f'{n}-{cell}')!r}, 'w').close()")
-                ))  # fmt: skip
+                told = await result(
+                    asyncio.create_task(
+                        tools("exec", session=name, command=f"open({str(tmp_path / f'{n}-{cell}')!r}, 'w').close()")
+                    )
+                )
                 if told["exit_code"] == 0:
                     assert (tmp_path / f"{n}-{cell}").exists(), (seed, told)
                 else:

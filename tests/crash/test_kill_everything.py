@@ -46,7 +46,9 @@ class Victims:
     def start(self, kind: str) -> None:
         name = self.rng.choice(self.names)
         command = (
-            [*HOLD, "logs", "-f", name] if kind == "client" else [sys.executable, "-c", FOLLOWER, str(self.hold.path), name]
+            [*HOLD, "logs", "-f", name]
+            if kind == "client"
+            else [sys.executable, "-c", FOLLOWER, str(self.hold.path), name]
         )
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.hold.env)
         assert process.stdout is not None

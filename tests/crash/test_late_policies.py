@@ -43,7 +43,9 @@ def test_a_session_that_was_silent_for_a_while_is_reaped_when_it_is_idle(hold: H
     until(lambda: listed(hold, "idle")["state"] == "reaped", timeout=DEADLINE_S)
 
 
-def test_a_program_that_ended_without_a_host_and_left_others_running_is_restarted(hold: HomeForTests, tmp_path: Path) -> None:
+def test_a_program_that_ended_without_a_host_and_left_others_running_is_restarted(
+    hold: HomeForTests, tmp_path: Path
+) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     left = "trap '' HUP; sleep 1000 &"
@@ -59,7 +61,9 @@ def test_a_program_that_ended_without_a_host_and_left_others_running_is_restarte
     assert not [p for p in first.processes if alive(p.pid)]
 
 
-def test_a_start_that_is_late_for_a_new_host_is_neither_given_up_nor_done_twice(hold: HomeForTests, tmp_path: Path) -> None:
+def test_a_start_that_is_late_for_a_new_host_is_neither_given_up_nor_done_twice(
+    hold: HomeForTests, tmp_path: Path
+) -> None:
     """Its spare is stopped for longer than the new host waits; a restart policy would have begun another one."""
     about = until(lambda: (h := hold.host.call("ping")["host"])["zygote_pid"] and h, timeout=DEADLINE_S)
     spare = spare_of(int(about["zygote_pid"]))

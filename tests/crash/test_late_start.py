@@ -57,7 +57,9 @@ def known(hold: HomeForTests) -> Json:
     return dict(found)
 
 
-def test_a_start_that_was_refused_as_late_is_found_when_it_happens_and_happens_once(hold: HomeForTests, hung: int) -> None:
+def test_a_start_that_was_refused_as_late_is_found_when_it_happens_and_happens_once(
+    hold: HomeForTests, hung: int
+) -> None:
     start = asked(hold, "sh", "-c", "echo begun >> marks; exec sleep 1000")
     session = refused(start)
     assert refused(start) == session

@@ -28,10 +28,15 @@ async def test_a_server_killed_in_mid_call_leaves_everything_as_it_was(
         async with on_stdio(hold, era, "--wait-max", "500") as tools:
             shell = await tools("run", name="shell")
             run = (await tools("task", do="start", task="job"))["run"]
-            call = asyncio.create_task(tools(
-                "exec", session="shell", command=f"touch {mark}; cat {gate}; exit_with() {{ return 7; }}; exit_with",
-                step=f"{run}:once", wait_s=500,
-            ))  # fmt: skip
+            call = asyncio.create_task(
+                tools(
+                    "exec",
+                    session="shell",
+                    command=f"touch {mark}; cat {gate}; exit_with() {{ return 7; }}; exit_with",
+                    step=f"{run}:once",
+                    wait_s=500,
+                )
+            )
             await until_async(mark.exists, 60)
             for pid in servers(hold):
                 os.kill(pid, signal.SIGKILL)

@@ -31,7 +31,9 @@ def unwritable(hold: HomeForTests) -> Iterator[None]:
 
 def begin(hold: HomeForTests, *words: str, operator: str = "") -> subprocess.Popen[bytes]:
     env = {**hold.env, **({"HOLDFAST_OPERATOR": operator} if operator else {})}
-    return subprocess.Popen([*HOLD, *words], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [*HOLD, *words], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def killed_in_between(hold: HomeForTests, effect: Path, *words: str, operator: str = "") -> None:
@@ -83,7 +85,10 @@ def test_nothing_is_removed_or_renamed_before_that_is_in_the_journal(hold: HomeF
     until(lambda: ended.status().state == "exited", WAIT_S)
     until(lambda: [e for e in journal(hold, "ended") if e["session"] == ended.id], WAIT_S)
     with unwritable(hold):
-        asked = [_ask(hold, {"op": "rename", "session": ended.id, "name": "other"}), _ask(hold, {"op": "rm", "session": ended.id})]
+        asked = [
+            _ask(hold, {"op": "rename", "session": ended.id, "name": "other"}),
+            _ask(hold, {"op": "rm", "session": ended.id}),
+        ]
         for _ in range(10):  # one after the other, behind those: what they do at once is done by then
             hold.host.call("status", session=ended.id)
         hold.kill_daemon()
@@ -120,7 +125,11 @@ def test_a_start_whose_session_was_begun_again_before_its_entry_was_written_is_t
             asking.kill()
             asking.wait()
         hold.kill_daemon()
-    told = [(e["kind"], e["generation"], e.get("why")) for e in journal(hold, "start", "restart") if e["session_name"] == "made"]
+    told = [
+        (e["kind"], e["generation"], e.get("why"))
+        for e in journal(hold, "start", "restart")
+        if e["session_name"] == "made"
+    ]
     assert told == [("start", 1, "to try"), ("restart", 2, None)]
 
 

@@ -86,7 +86,11 @@ def test_where_not_a_byte_is_left_what_cannot_be_written_down_is_refused_in_word
         with contextlib.suppress(OSError), (tight.path.parent / "ballast").open("wb", buffering=0) as ballast:
             while True:
                 ballast.write(bytes(1024))
-        for words in (("run", "-d", "--", "true"), ("send", "bystander", "ping", "--enter"), ("rename", "bystander", "other")):
+        for words in (
+            ("run", "-d", "--", "true"),
+            ("send", "bystander", "ping", "--enter"),
+            ("rename", "bystander", "other"),
+        ):
             done = tight(*words)
             assert "internal" not in done.err, done.err
             assert "Traceback" not in done.err

@@ -56,7 +56,9 @@ def test_the_first_command_after_an_upgrade_replaces_the_daemon(hold: HomeForTes
     assert "ok\tbuild" in hold("doctor", PYTHONPATH=there).out
 
 
-def test_another_installations_daemon_is_left_alone_and_its_answers_are_one_line(hold: HomeForTests, site: Path) -> None:
+def test_another_installations_daemon_is_left_alone_and_its_answers_are_one_line(
+    hold: HomeForTests, site: Path
+) -> None:
     assert hold("up", PYTHONPATH=str(site)).code == 0
     old = hold.daemon_pid()
     done = hold("prune")

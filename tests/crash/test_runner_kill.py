@@ -124,7 +124,9 @@ def lines(path: Path) -> list[str]:
 
 
 @pytest.mark.timeout(300)  # bounded by its own deadline; a machine that is shared by many is slow
-def test_killed_in_every_order_a_project_ends_with_every_task_done_once(project: Project, chance: random.Random) -> None:
+def test_killed_in_every_order_a_project_ends_with_every_task_done_once(
+    project: Project, chance: random.Random
+) -> None:
     begun = project.folder / "begun"
     project.backend("work", WORK, str(begun))
     project.backend("hang", HANG, str(begun))
@@ -177,9 +179,13 @@ def check_attempts(project: Project, ids: list[str], begun: list[str]) -> None:
     assert {line for line in begun if "unwanted" not in line} <= recorded
 
 
-def test_a_runner_that_dies_before_or_after_any_of_its_calls_is_gone_on_with(project: Project, chance: random.Random) -> None:
+def test_a_runner_that_dies_before_or_after_any_of_its_calls_is_gone_on_with(
+    project: Project, chance: random.Random
+) -> None:
     begun = project.folder / "begun"
-    project.backend("work", 'echo "$HOLDFAST_TASK $HOLDFAST_ATTEMPT" >> "$1"; echo "$HOLDFAST_TASK" >> done.log', str(begun))
+    project.backend(
+        "work", 'echo "$HOLDFAST_TASK $HOLDFAST_ATTEMPT" >> "$1"; echo "$HOLDFAST_TASK" >> done.log', str(begun)
+    )
     project.policy(backends=["work"])
     ids = [str(n) for n in range(1, 7)]
     for id in ids:
@@ -191,7 +197,11 @@ def test_a_runner_that_dies_before_or_after_any_of_its_calls_is_gone_on_with(pro
         last = chance.randrange(4, 90)
         done = mortal(project, str(last))
         blocked = [project.show(t["task_id"]) for t in project.tasks.ls(status="blocked", project="demo")]
-        assert not blocked, (deaths, [(t["task_id"], t["why"], t["classification"]) for t in blocked], done.stderr.decode())
+        assert not blocked, (
+            deaths,
+            [(t["task_id"], t["why"], t["classification"]) for t in blocked],
+            done.stderr.decode(),
+        )
         assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
         deaths.append(last)
     print("died at:", *deaths)  # noqa: T201
@@ -210,10 +220,14 @@ def mortal(project: Project, last: str) -> subprocess.CompletedProcess[bytes]:
 
 def test_a_runner_that_dies_as_its_session_has_just_started_leaves_the_next_one_that_session(project: Project) -> None:
     begun = project.folder / "begun"
-    project.backend("work", 'echo "$HOLDFAST_TASK $HOLDFAST_ATTEMPT" >> "$1"; echo "$HOLDFAST_TASK" >> done.log', str(begun))
+    project.backend(
+        "work", 'echo "$HOLDFAST_TASK $HOLDFAST_ATTEMPT" >> "$1"; echo "$HOLDFAST_TASK" >> done.log', str(begun)
+    )
     project.policy(backends=["work"])
     project.add("1", verification=["test $(grep -cx demo/1 done.log) = 1"])
-    assert mortal(project, "run").returncode == -signal.SIGKILL  # the intent is written, the session runs, nobody knows it
+    assert (
+        mortal(project, "run").returncode == -signal.SIGKILL
+    )  # the intent is written, the session runs, nobody knows it
     until(lambda: lines(project.root / "done.log"), timeout=DEADLINE_S)
     assert mortal(project, "run").returncode == -signal.SIGKILL  # it was asked for again, or it is the verification's
     assert mortal(project, "none").returncode == 0

@@ -24,7 +24,9 @@ class Waiting:
         self.found: list[Any] = []
         self._host = Host(str(hold.path))
         own = Session(self._host, session.id, session.name)  # without a look at it, which would ask the keeper anew
-        self._thread = threading.Thread(target=lambda: self.found.append(own.wait(exit=True, timeout=DEADLINE_S)), daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: self.found.append(own.wait(exit=True, timeout=DEADLINE_S)), daemon=True
+        )
         self._thread.start()
 
     def result(self) -> Any:
@@ -43,7 +45,9 @@ def left_silent(hold: HomeForTests, session: Session) -> tuple[int, Waiting]:
 
 
 def is_answered(hold: HomeForTests, session: Session) -> bool:
-    (found,) = [s for s in hold.host.call("ls", all=True) if s["id"] == session.id]  # asks of what is known, and no keeper anew
+    (found,) = [
+        s for s in hold.host.call("ls", all=True) if s["id"] == session.id
+    ]  # asks of what is known, and no keeper anew
     assert found["state"] == "live"
     return found["pid"] is not None
 
@@ -83,7 +87,9 @@ def test_a_keeper_that_is_killed_while_it_was_silent_is_told_as_lost_to_who_wait
     until(lambda: not alive(program), timeout=DEADLINE_S)
 
 
-def test_a_command_goes_on_while_its_keeper_is_silent_and_is_told_when_it_ends(hold: HomeForTests, tmp_path: Path) -> None:
+def test_a_command_goes_on_while_its_keeper_is_silent_and_is_told_when_it_ends(
+    hold: HomeForTests, tmp_path: Path
+) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     shell = hold.run("bash", "--norc", "--noprofile")
@@ -109,7 +115,9 @@ def door(hold: HomeForTests, session: Session) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("asked", ["input", "quiet", "port", "text"])
-def test_a_session_whose_door_was_not_open_yet_when_a_new_host_looked_is_waited_for(hold: HomeForTests, asked: str) -> None:
+def test_a_session_whose_door_was_not_open_yet_when_a_new_host_looked_is_waited_for(
+    hold: HomeForTests, asked: str
+) -> None:
     """As it is between a keeper's lock and its address: it lives, and cannot be reached."""
     s = hold.run("bash", "-c", "read -r line; echo got $line; python3 -m http.server --bind 127.0.0.1 $line")
     assert s.wait(input=True, timeout=DEADLINE_S).event != "timeout"

@@ -79,7 +79,9 @@ def silenced(hold: HomeForTests, session: Session, known: str) -> int:
 
 
 @pytest.mark.parametrize("known", ["never heard", "heard before"])
-def test_who_follows_gets_what_is_on_disk_and_the_rest_when_the_keeper_goes_on(hold: HomeForTests, gate: Path, known: str) -> None:
+def test_who_follows_gets_what_is_on_disk_and_the_rest_when_the_keeper_goes_on(
+    hold: HomeForTests, gate: Path, known: str
+) -> None:
     session = printing(hold, gate)
     keeper = silenced(hold, session, known)
     follower = Follower(hold, session)
@@ -90,7 +92,9 @@ def test_who_follows_gets_what_is_on_disk_and_the_rest_when_the_keeper_goes_on(h
 
 
 @pytest.mark.parametrize("known", ["never heard", "heard before"])
-def test_the_log_is_said_not_to_be_current_while_the_keeper_is_silent(hold: HomeForTests, gate: Path, known: str) -> None:
+def test_the_log_is_said_not_to_be_current_while_the_keeper_is_silent(
+    hold: HomeForTests, gate: Path, known: str
+) -> None:
     session = printing(hold, gate)
     keeper = silenced(hold, session, known)
     said = hold("logs", session.name)
@@ -117,7 +121,9 @@ def test_who_follows_a_silent_keeper_that_is_killed_hears_the_end(hold: HomeForT
     until(lambda: not alive(program), timeout=DEADLINE_S)
 
 
-def test_typing_into_a_session_that_does_not_answer_is_not_told_that_it_has_ended(hold: HomeForTests, gate: Path) -> None:
+def test_typing_into_a_session_that_does_not_answer_is_not_told_that_it_has_ended(
+    hold: HomeForTests, gate: Path
+) -> None:
     session = printing(hold, gate)
     keeper = silenced(hold, session, "never heard")
     line = session.open()

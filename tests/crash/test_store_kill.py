@@ -97,8 +97,9 @@ def test_a_worker_killed_at_any_boundary_of_its_steps_loses_nothing_and_repeats_
         check_steps(witness, job["task"], folder)
         effects = lines(folder / "effects")
         assert {key: effects.count(key) for key, effect in STEPS if effect in ("unsafe", "verifiable")} == {
-            "pay": 1, "copy": 1
-        }  # fmt: skip
+            "pay": 1,
+            "copy": 1,
+        }
         status = witness("run_status", run=witness("run_ls", task=job["task"])[0]["run"])
         assert (status["state"], status["items"]["pending"], status["in_doubt"]) == ("done", [], [])
     else:

@@ -222,5 +222,3 @@ def _stopped(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
     return bool(until(lambda: (now := state()) in "TZ" and now, 60) == "T")
-
-

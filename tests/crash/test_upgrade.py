@@ -24,8 +24,12 @@ def test_a_daemon_of_the_next_version_adopts_this_versions_keepers(hold: HomeFor
     ready, theirs = os.pipe()
     subprocess.run(
         [sys.executable, "-I", str(after / "host" / "__main__.py"), str(hold.path), str(theirs)],
-        pass_fds=[theirs], env=hold.env, check=True, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        pass_fds=[theirs],
+        env=hold.env,
+        check=True,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     os.close(theirs)
     assert os.read(ready, 16) == b"ready"
     os.close(ready)
@@ -49,7 +53,38 @@ def test_the_frozen_frames_are_what_they_were() -> None:
     assert frames.u64_frame(frames.WATCH, 7).hex() == "0000000906" + "0000000000000007"
     assert (frames.output_head(5, 1, 3) + b"abc").hex() == "0000000d42" + "0000000000000005" + "01" + "616263"
     assert frames.pair_frame(frames.GAP, 1, 2).hex() == "0000001143" + "0000000000000001" + "0000000000000002"
-    kinds = {n: getattr(frames, n) for n in ("HELLO", "READ", "INPUT", "RESIZE", "ACT", "WATCH", "WELCOME", "OUTPUT", "GAP", "END",
-                                            "ACK", "RESULT", "GREW", "EVENT")}  # fmt: skip
-    assert kinds == {"HELLO": 1, "READ": 2, "INPUT": 3, "RESIZE": 4, "ACT": 5, "WATCH": 6, "WELCOME": 65, "OUTPUT": 66, "GAP": 67,
-                     "END": 68, "ACK": 69, "RESULT": 70, "GREW": 71, "EVENT": 72}  # fmt: skip
+    kinds = {
+        n: getattr(frames, n)
+        for n in (
+            "HELLO",
+            "READ",
+            "INPUT",
+            "RESIZE",
+            "ACT",
+            "WATCH",
+            "WELCOME",
+            "OUTPUT",
+            "GAP",
+            "END",
+            "ACK",
+            "RESULT",
+            "GREW",
+            "EVENT",
+        )
+    }
+    assert kinds == {
+        "HELLO": 1,
+        "READ": 2,
+        "INPUT": 3,
+        "RESIZE": 4,
+        "ACT": 5,
+        "WATCH": 6,
+        "WELCOME": 65,
+        "OUTPUT": 66,
+        "GAP": 67,
+        "END": 68,
+        "ACK": 69,
+        "RESULT": 70,
+        "GREW": 71,
+        "EVENT": 72,
+    }

@@ -19,8 +19,14 @@ PAGE = str([f"<p>{part}</p>" for part in ("orders", "stock", "people", "summary"
 def test_an_agent_loses_its_process_its_memory_and_its_connection_and_finishes(
     hold: HomeForTests, tmp_path: Path, example: str
 ) -> None:
-    done = subprocess.run([sys.executable, str(EXAMPLES / example)], env={**hold.env, "TMPDIR": str(tmp_path)}, timeout=380,
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / example)],
+        env={**hold.env, "TMPDIR": str(tmp_path)},
+        timeout=380,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"the page: {PAGE}" in done.stdout
     assert "the task: done" in done.stdout

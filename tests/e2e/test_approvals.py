@@ -35,7 +35,12 @@ class Bot:
     def begin(self, *words: str) -> subprocess.Popen[str]:
         env = {**self.hold.env, "HOLDFAST_OPERATOR": "bot"}
         started = subprocess.Popen(
-            [*HOLD, *words], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*HOLD, *words],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         self.running.append(started)
         return started
@@ -178,8 +183,22 @@ def test_an_approval_and_its_asker_survive_the_daemon(hold: HomeForTests, bot: B
 
 def test_starting_something_shows_command_folder_environment_and_who_it_acts_as(hold: HomeForTests, bot: Bot) -> None:
     rule(hold)
-    asked = bot.begin("run", "-d", "-n", "new", "--cwd", "/", "-e", "LD_PRELOAD=x.so", "-e", "API_KEY=hunter2", "--",
-                      "sh", "-c", "echo danger; cat")  # fmt: skip
+    asked = bot.begin(
+        "run",
+        "-d",
+        "-n",
+        "new",
+        "--cwd",
+        "/",
+        "-e",
+        "LD_PRELOAD=x.so",
+        "-e",
+        "API_KEY=hunter2",
+        "--",
+        "sh",
+        "-c",
+        "echo danger; cat",
+    )
     item = approval(hold)
     assert item["text"] == "sh -c 'echo danger; cat'"
     detail = item["detail"]
@@ -338,11 +357,18 @@ def test_one_yes_is_for_one_run_however_often_the_request_is_sent(
 ) -> None:
     rule(hold)
     seen = tmp_path / "seen"
-    wanted = {"command": ["sh", "-c", f"echo danger >> {seen}"], "cwd": str(tmp_path), "env": hold.env, "name": "job",
-              "request": "req_once", "size": [80, 24]}  # fmt: skip
+    wanted = {
+        "command": ["sh", "-c", f"echo danger >> {seen}"],
+        "cwd": str(tmp_path),
+        "env": hold.env,
+        "name": "job",
+        "request": "req_once",
+        "size": [80, 24],
+    }
     asked: dict[str, dict[str, Any]] = {
-        "exec": {"session": "sh", "words": [f"echo danger >> {seen}"], "exec_id": "exe_once"}, "run": wanted,
-    }  # fmt: skip
+        "exec": {"session": "sh", "words": [f"echo danger >> {seen}"], "exec_id": "exe_once"},
+        "run": wanted,
+    }
     for count, (op, request) in enumerate(asked.items(), 1):
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(bot.host.call, op, **request)

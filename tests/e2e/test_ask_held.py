@@ -79,9 +79,17 @@ def test_only_its_asker_takes_an_item_back(hold: HomeForTests) -> None:
     bot.close()
 
 
-@pytest.mark.parametrize("wrong", [
-    {"kind": "secret"}, {"kind": "control_request"}, {"kind": 7}, {"held": "long"}, {"held": []}, {"held": {}},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "secret"},
+        {"kind": "control_request"},
+        {"kind": 7},
+        {"held": "long"},
+        {"held": []},
+        {"held": {}},
+    ],
+)
 @pytest.mark.home("file")
 def test_what_cannot_be_asked_for_is_refused(hold: HomeForTests, wrong: dict[str, Any]) -> None:
     with pytest.raises(HoldfastError) as e:

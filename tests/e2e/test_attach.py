@@ -41,7 +41,9 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_new_client_sees_what_one_sees_that_never_left(hold: HomeForTests, program: str, size: tuple[int, int]) -> None:
+def test_a_new_client_sees_what_one_sees_that_never_left(
+    hold: HomeForTests, program: str, size: tuple[int, int]
+) -> None:
     command, shown = PROGRAMS[program]
     s = hold.run(*command, size=size, env={"LC_ALL": "C.UTF-8"})
     with AttachedTerminal(hold, "attach", s.id, size=size) as old:
@@ -261,8 +263,12 @@ def test_terminal_queries_are_answered_with_nobody_attached_and_only_once_with_c
 
 
 def test_ssh_agent_follows_the_latest_controller(hold: HomeForTests, tmp_path: Path) -> None:
-    s = hold.run("sh", "-c", 'readlink "$SSH_AUTH_SOCK"; while read x; do readlink "$SSH_AUTH_SOCK"; done',
-                 env={"SSH_AUTH_SOCK": str(tmp_path / "first")})  # fmt: skip
+    s = hold.run(
+        "sh",
+        "-c",
+        'readlink "$SSH_AUTH_SOCK"; while read x; do readlink "$SSH_AUTH_SOCK"; done',
+        env={"SSH_AUTH_SOCK": str(tmp_path / "first")},
+    )
     assert s.wait(text="first", timeout=20).event != "timeout"
     with AttachedTerminal(hold, "attach", s.id, SSH_AUTH_SOCK=str(tmp_path / "second")) as terminal:
         terminal.until(lambda: s.status().attached_count == 1)

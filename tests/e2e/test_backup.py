@@ -210,11 +210,16 @@ def test_a_damaged_backup_changes_nothing(hold: HomeForTests, other: HomeForTest
     flipped = bytearray(good)
     flipped[len(good) // 2] ^= 0x55
     wrong = {
-        "cut": good[: len(good) // 2], "cut-near-the-end": good[:-20], "flipped": bytes(flipped), "empty": b"",
-        "text": b"not a backup at all\n", "gzip": gzip.compress(b"no tar"),
-        "tar": gzip.compress(good), "header": crafted(tmp_path / "h.tgz", [], header={"a": 1}).read_bytes(),
+        "cut": good[: len(good) // 2],
+        "cut-near-the-end": good[:-20],
+        "flipped": bytes(flipped),
+        "empty": b"",
+        "text": b"not a backup at all\n",
+        "gzip": gzip.compress(b"no tar"),
+        "tar": gzip.compress(good),
+        "header": crafted(tmp_path / "h.tgz", [], header={"a": 1}).read_bytes(),
         "newer": crafted(tmp_path / "n.tgz", [], header={"holdfast_backup": 99}).read_bytes(),
-    }  # fmt: skip
+    }
     for name, data in wrong.items():
         (tmp_path / "wrong.tgz").write_bytes(data)
         refused = other("restore", str(tmp_path / "wrong.tgz"))

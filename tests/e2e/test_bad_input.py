@@ -150,7 +150,9 @@ def test_offsets_past_the_end_print_nothing(hold: HomeForTests) -> None:
 def test_a_second_daemon_for_the_same_home_ends_itself(hold: HomeForTests) -> None:
     pid = hold.daemon_pid()
     entry = Path(sys.modules["holdfast"].__file__ or "").parent / "host" / "__main__.py"
-    done = subprocess.run([sys.executable, "-I", str(entry), str(hold.path)], capture_output=True, timeout=30, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", str(entry), str(hold.path)], capture_output=True, timeout=30, check=False
+    )
     assert done.returncode == 0
     assert hold.daemon_pid() == pid
 
@@ -194,8 +196,15 @@ def test_a_home_without_write_permission_is_one_line(tmp_path: Path) -> None:
 
 def test_garbage_on_the_socket_ends_that_connection_and_no_other(hold: HomeForTests) -> None:
     hold.run("cat", name="s")
-    for garbage in (b"\xff" * 100, b"\0\0\0\5hello", b"\x7f\xff\xff\xff", requests.encode([1, 2]), requests.encode({"op": None}),
-                    requests.encode({"op": "__class__"}), requests.encode({"op": "status", "session": {"a": 1}})):  # fmt: skip
+    for garbage in (
+        b"\xff" * 100,
+        b"\0\0\0\5hello",
+        b"\x7f\xff\xff\xff",
+        requests.encode([1, 2]),
+        requests.encode({"op": None}),
+        requests.encode({"op": "__class__"}),
+        requests.encode({"op": "status", "session": {"a": 1}}),
+    ):
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(10)
             sock.connect(reachable(str(hold.path / "host.sock"))[0])
@@ -245,8 +254,19 @@ def test_a_log_corrupted_in_the_middle_costs_only_that_part(hold: HomeForTests) 
     assert done.code in (0, 1)
 
 
-@pytest.mark.parametrize(("op", "odd"), [("ls", {"sessions": 5}), ("ls", {"sessions": [None]}), ("news", {"of": "sessions", "ends": [1]}), ("news", {}), ("news", {"of": "weather"})])
-def test_a_question_about_what_is_no_session_is_refused_as_such(shared: HomeForTests, op: str, odd: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("op", "odd"),
+    [
+        ("ls", {"sessions": 5}),
+        ("ls", {"sessions": [None]}),
+        ("news", {"of": "sessions", "ends": [1]}),
+        ("news", {}),
+        ("news", {"of": "weather"}),
+    ],
+)
+def test_a_question_about_what_is_no_session_is_refused_as_such(
+    shared: HomeForTests, op: str, odd: dict[str, object]
+) -> None:
     with pytest.raises(HoldfastError) as refused:
         shared.host.call(op, **odd)
     assert refused.value.code == "invalid"

@@ -78,15 +78,23 @@ for n in range(20):
 print(run.id, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    done = subprocess.run([sys.executable, "-c", program, str(hold.path)], env={**os.environ, **hold.env},
-                          capture_output=True, text=True, timeout=90, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(hold.path)],
+        env={**os.environ, **hold.env},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr
     window = host.work.call("memory_window", run=done.stdout.strip())
     assert [m["content"] for m in window["messages"]] == [f"m{n}" for n in range(20)]
     assert host.work.call("state_at", run=done.stdout.strip())["state"]["goal"] == "in the middle"
 
 
-def test_the_command_line_saves_shows_compares_restores_and_forks(host: Host, hold: HomeForTests, tmp_path: Path) -> None:
+def test_the_command_line_saves_shows_compares_restores_and_forks(
+    host: Host, hold: HomeForTests, tmp_path: Path
+) -> None:
     run = host.work.run(task="cli")
     run.close()
     file = tmp_path / "state.json"

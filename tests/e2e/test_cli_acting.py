@@ -132,8 +132,10 @@ def test_wait_tells_what_came_true(hold: HomeForTests) -> None:
     assert (text.code, found["event"], found["detail"]["match"], found["offset"]) == (0, "text", "world", 11)
     waiting = hold("wait", "w", "--for", "input", "--timeout", "30", "--json").json
     assert (waiting["event"], waiting["detail"]["kind"], waiting["detail"]["prompt"]) == (
-        "input", "waiting_for_input", "name?",
-    )  # fmt: skip
+        "input",
+        "waiting_for_input",
+        "name?",
+    )
     assert hold("wait", "w", "--for", "quiet=0.1", "--timeout", "30").out == "w: no output for 0.1 s\n"
     s.send("", enter=True)
     ended = hold("wait", "w", "--for", "exit", "--timeout", "30")
@@ -161,10 +163,15 @@ def test_wait_is_1_when_the_session_ends_first(hold: HomeForTests) -> None:
 def test_what_cannot_be_waited_for_is_a_usage_error(hold: HomeForTests) -> None:
     hold.run("cat", name="w")
     for words in (
-        (), ("--for", "rain"), ("--for", "port=x"), ("--for", "text=("), ("--for", "done="),
-        ("--for", "text=x", "--from", "-1"), ("--for", "exit", "--timeout", "nan"),
+        (),
+        ("--for", "rain"),
+        ("--for", "port=x"),
+        ("--for", "text=("),
+        ("--for", "done="),
+        ("--for", "text=x", "--from", "-1"),
+        ("--for", "exit", "--timeout", "nan"),
         ("--for", "exit", "--timeout", "-1"),
-    ):  # fmt: skip
+    ):
         assert hold("wait", "w", *words).code == 2, words
     assert hold("wait", "w", "--for", "done=exe_nope").code == 3
 
@@ -182,8 +189,17 @@ def test_a_command_that_goes_on_can_be_fetched_later(hold: HomeForTests) -> None
     answer = hold("exec-result", "sh", exec_id, "--json")
     assert answer.code == 0
     assert answer.json.keys() >= {
-        "exec_id", "state", "exit_code", "output", "start", "end", "omitted_bytes", "duration_ms", "cwd", "prompt",
-    }  # fmt: skip
+        "exec_id",
+        "state",
+        "exit_code",
+        "output",
+        "start",
+        "end",
+        "omitted_bytes",
+        "duration_ms",
+        "cwd",
+        "prompt",
+    }
     assert (answer.json["state"], answer.json["exit_code"]) == ("exited", 4)
     assert answer.json["output"].startswith("begun\n")
     human = hold("exec-result", "sh", exec_id)
@@ -284,9 +300,17 @@ def test_take_and_release_move_the_controls_and_raise_the_epoch(hold: HomeForTes
 def test_every_acting_command_takes_a_reason(hold: HomeForTests) -> None:
     hold.run("cat", name="c")
     for words in (
-        ("send", "c", "x"), ("take", "c"), ("release", "c"), ("kill", "c", "-s", "CONT"), ("rename", "c", "d"),
-        ("restart", "d", "-t", "1"), ("stop", "d"), ("rm", "d"), ("prune",), ("down",),
-    ):  # fmt: skip
+        ("send", "c", "x"),
+        ("take", "c"),
+        ("release", "c"),
+        ("kill", "c", "-s", "CONT"),
+        ("rename", "c", "d"),
+        ("restart", "d", "-t", "1"),
+        ("stop", "d"),
+        ("rm", "d"),
+        ("prune",),
+        ("down",),
+    ):
         answer = hold(*words, "--why", "the test wants it")
         assert answer.code == 0, (words, answer.err)
 

@@ -53,7 +53,7 @@ def test_bash_completes_commands_options_values_and_sessions(shell_env: dict[str
     for line, _ in CASES:
         words = line.split(" ")
         quoted = " ".join(f"'{w}'" for w in words)
-        lines.append(f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _hold; echo \"${{COMPREPLY[*]}}\"")
+        lines.append(f'COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _hold; echo "${{COMPREPLY[*]}}"')
     done = subprocess.run(["bash", "-c", "\n".join(lines)], env=shell_env, capture_output=True, check=True, text=True)
     assert [set(line.split()) for line in done.stdout.splitlines()] == [expected for _, expected in CASES]
     assert done.stderr == ""

@@ -29,7 +29,9 @@ def serve(hold: HomeForTests) -> int:
 
 
 def test_status_tells_what_a_session_is_doing_with_its_evidence(hold: HomeForTests) -> None:
-    assert hold.run("sh", "-c", "printf 'Proceed? '; read x", name="ask").wait(input=True, timeout=30).event != "timeout"
+    assert (
+        hold.run("sh", "-c", "printf 'Proceed? '; read x", name="ask").wait(input=True, timeout=30).event != "timeout"
+    )
     lines = dict(line.split("\t", 1) for line in hold("status", "ask").out.splitlines())
     assert (lines["state"], lines["activity"], lines["confidence"]) == ("live", "waiting_for_input", "certain")
     assert lines["prompt"] == "Proceed?"
@@ -112,7 +114,12 @@ def test_a_port_that_no_session_serves_is_an_empty_list_and_exit_1(hold: HomeFor
 @pytest.mark.home("own")
 def test_files_show_offsets_and_locks(hold: HomeForTests) -> None:
     path = hold.path / "data"
-    assert hold.run("sh", "-c", f"exec 7>{path}; flock 7; printf hello >&7; cat", name="f").wait(input=True, timeout=30).event != "timeout"
+    assert (
+        hold.run("sh", "-c", f"exec 7>{path}; flock 7; printf hello >&7; cat", name="f")
+        .wait(input=True, timeout=30)
+        .event
+        != "timeout"
+    )
     found = [f for f in hold("files", "f", "--json").json if f["path"] == str(path) and f["fd"] == 7]
     assert {(f["kind"], f["offset"], f["lock"]) for f in found} == {("file", 5, "write")}
     rows = [row.split("\t")[2:] for row in hold("files", "f").out.splitlines()]
@@ -188,10 +195,25 @@ def fresh_mode() -> list[object]:
 
 
 NOT_THERE = (
-    "status .", "ps .", "files .", "screen .", "who .", "logs .", "take .", "release .", "stop .", "kill .", "rm .",
-    "restart .", "send . x", "wait . --for exit", "exec-result . exe_1", "rename . new", "replay .",
+    "status .",
+    "ps .",
+    "files .",
+    "screen .",
+    "who .",
+    "logs .",
+    "take .",
+    "release .",
+    "stop .",
+    "kill .",
+    "rm .",
+    "restart .",
+    "send . x",
+    "wait . --for exit",
+    "exec-result . exe_1",
+    "rename . new",
+    "replay .",
     "export . --cast -",
-)  # fmt: skip
+)
 # Many commands in one process: each would take longer to start than to answer.
 ASK_ALL = """
 import contextlib, io, json, sys

@@ -24,7 +24,12 @@ class Piped:
 
     def __init__(self, hold: HomeForTests, *words: str) -> None:
         self.command = subprocess.Popen(
-            [*HOLD, *words], env=hold.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+            [*HOLD, *words],
+            env=hold.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
         )
 
     def write(self, data: bytes) -> None:
@@ -131,10 +136,17 @@ def test_output_goes_on_while_the_program_does_not_read(hold: HomeForTests, tmp_
     source = tmp_path / "much"
     source.write_bytes(b"x" * 4_000_000)
     script = "while :; do echo tick; sleep 0.05; done"
-    with source.open("rb") as much, subprocess.Popen(
-        [*HOLD, "run", "-n", "busy", "--pipes", "--", "sh", "-c", script],
-        env=hold.env, stdin=much, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
-    ) as command:  # fmt: skip
+    with (
+        source.open("rb") as much,
+        subprocess.Popen(
+            [*HOLD, "run", "-n", "busy", "--pipes", "--", "sh", "-c", script],
+            env=hold.env,
+            stdin=much,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+        ) as command,
+    ):
         try:
             s = started(hold, "busy")
             with eve(hold, s) as other:
@@ -196,7 +208,11 @@ def test_a_line_that_no_terminal_takes_is_refused_as_invalid(hold: HomeForTests)
 def test_a_foreground_run_needs_no_stdin_at_all(hold: HomeForTests) -> None:
     script = 'exec "$@" <&-'
     done = subprocess.run(
-        ["sh", "-c", script, "sh", *HOLD, "run", "--", "echo", "hi"], env=hold.env, capture_output=True, timeout=60, check=False
+        ["sh", "-c", script, "sh", *HOLD, "run", "--", "echo", "hi"],
+        env=hold.env,
+        capture_output=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, [b"hi"], b"")
 

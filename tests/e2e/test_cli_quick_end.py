@@ -20,8 +20,13 @@ def test_a_reader_of_the_output_that_goes_away_ends_the_command(hold: HomeForTes
 
     from tests.support.home import HOLD
 
-    with subprocess.Popen([*HOLD, "run", "-n", "flood", "--", "yes"], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=hold.env) as command:  # fmt: skip
+    with subprocess.Popen(
+        [*HOLD, "run", "-n", "flood", "--", "yes"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=hold.env,
+    ) as command:
         assert command.stdout is not None
         command.stdout.read(100)
         command.stdout.close()

@@ -35,7 +35,11 @@ def test_an_exported_recording_has_sizes_times_output_and_exit_status(hold: Home
     marks = [e for e in events if e[1] == "m"]
     assert any("started it" in e[2] for e in marks)
     assert [e[1] for e in events if e not in marks] == ["o", "o", "x"]
-    assert [e[2] for e in events if e not in marks] == ["one\r\n", "\x1b[31mtwo\x1b[0m", "3"]  # the question to the terminal is left out
+    assert [e[2] for e in events if e not in marks] == [
+        "one\r\n",
+        "\x1b[31mtwo\x1b[0m",
+        "3",
+    ]  # the question to the terminal is left out
     assert 0.2 < sum(e[0] for e in events) < 60  # intervals
     assert not list(tmp_path.glob("*.tmp"))
 
@@ -156,7 +160,9 @@ def test_a_replay_in_a_terminal_shows_its_actors_and_puts_the_picture_back(hold:
 
 def test_a_replay_begins_where_it_is_told_to(hold: HomeForTests) -> None:
     # Each line is an event of its own: what is printed within 10 ms is one, so the program pauses for longer.
-    s = hold.run("sh", "-c", "stty -echo; echo alpha; read x; sleep 0.05; echo beta; read x; sleep 0.05; echo gamma", name="rec")
+    s = hold.run(
+        "sh", "-c", "stty -echo; echo alpha; read x; sleep 0.05; echo beta; read x; sleep 0.05; echo gamma", name="rec"
+    )
     for text in ("alpha", "beta"):
         assert s.wait(text=text, timeout=30).event != "timeout"
         s.send("", enter=True)

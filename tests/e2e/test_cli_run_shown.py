@@ -50,4 +50,6 @@ def test_a_run_where_a_session_is_asked_for_is_told_as_one(hold: HomeForTests) -
     for command in ("replay", "status", "logs"):
         done = hold(command, run)
         assert done.code == 3
-        assert done.err == f"hold: '{run}' is a run, not a session; of a run: hold work status {run}, hold history {run}\n"
+        assert (
+            done.err == f"hold: '{run}' is a run, not a session; of a run: hold work status {run}, hold history {run}\n"
+        )

@@ -16,9 +16,7 @@ SERVER = "import socket,time; time.sleep(0.3); s=socket.create_server(('127.0.0.
 
 
 def up(hold: HomeForTests, folder: Path, *words: str) -> Result:
-    done = subprocess.run(
-        [*HOLD, "up", *words], env=hold.env, cwd=folder, capture_output=True, timeout=60, check=False
-    )
+    done = subprocess.run([*HOLD, "up", *words], env=hold.env, cwd=folder, capture_output=True, timeout=60, check=False)
     return Result(done)
 
 

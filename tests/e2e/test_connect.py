@@ -40,13 +40,21 @@ class User:
 
     def tree(self) -> dict[str, bytes | None]:
         """Every file and folder of the home and the project."""
-        return {str(p): p.read_bytes() if p.is_file() else None for d in (self.home, self.project) for p in d.rglob("*")}
+        return {
+            str(p): p.read_bytes() if p.is_file() else None for d in (self.home, self.project) for p in d.rglob("*")
+        }
 
     def claude(self, script: list[Any], tmp_path: Path) -> list[Any]:
         """The stand-in for Claude Code, with this user's configuration."""
         (tmp_path / "script.json").write_text(json.dumps(script))
-        done = subprocess.run([sys.executable, str(FAKE), str(tmp_path / "script.json")], cwd=self.project, timeout=110,
-                              env={**self.env, "HOLDFAST_HOME": "/nowhere"}, capture_output=True, check=False)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, str(FAKE), str(tmp_path / "script.json")],
+            cwd=self.project,
+            timeout=110,
+            env={**self.env, "HOLDFAST_HOME": "/nowhere"},
+            capture_output=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr.decode()
         return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -66,10 +74,18 @@ def user(hold: HomeForTests, tmp_path: Path, warm: Warm) -> User:
 
 def written(user: User, program: str, scope: str) -> Path:
     """The file that names the server, as each program documents it."""
-    mine = {"claude": ".claude.json", "codex": ".codex/config.toml", "cursor": ".cursor/mcp.json",
-            "vscode": ".config/Code/User/mcp.json"}  # fmt: skip
-    shared = {"claude": ".mcp.json", "codex": ".codex/config.toml", "cursor": ".cursor/mcp.json",
-              "vscode": ".vscode/mcp.json"}  # fmt: skip
+    mine = {
+        "claude": ".claude.json",
+        "codex": ".codex/config.toml",
+        "cursor": ".cursor/mcp.json",
+        "vscode": ".config/Code/User/mcp.json",
+    }
+    shared = {
+        "claude": ".mcp.json",
+        "codex": ".codex/config.toml",
+        "cursor": ".cursor/mcp.json",
+        "vscode": ".vscode/mcp.json",
+    }
     return user.home / mine[program] if scope == "user" else user.project / shared[program]
 
 
@@ -102,11 +118,15 @@ def test_a_program_is_connected_and_proven_twice_is_nothing_to_do_and_undo_leave
     assert user.tree() == before
 
 
-def test_what_was_in_a_file_stays_to_the_byte_with_its_mode_its_link_and_its_comments(user: User, tmp_path: Path) -> None:
+def test_what_was_in_a_file_stays_to_the_byte_with_its_mode_its_link_and_its_comments(
+    user: User, tmp_path: Path
+) -> None:
     dotfiles = tmp_path / "dotfiles"
     dotfiles.mkdir()
     real = dotfiles / "codex.toml"
-    text = f'# mine\nmodel = "o4"   # keep\n\n[mcp_servers.other]\ncommand = "x"\nenv = {{ TOKEN = "{SECRET}" }}\n\n[tui]'
+    text = (
+        f'# mine\nmodel = "o4"   # keep\n\n[mcp_servers.other]\ncommand = "x"\nenv = {{ TOKEN = "{SECRET}" }}\n\n[tui]'
+    )
     real.write_bytes(text.encode())
     real.chmod(0o640)
     link = user.home / ".codex" / "config.toml"
@@ -174,8 +194,9 @@ def test_nothing_is_written_without_a_yes(user: User) -> None:
 def at_a_terminal(user: User, word: str) -> int:
     """Answer the question at a terminal; the exit code."""
     master, slave = pty.openpty()
-    process = subprocess.Popen([*HOLD, "connect", "cursor"], stdin=slave, stdout=subprocess.PIPE, stderr=slave,
-                               cwd=user.project, env=user.env)  # fmt: skip
+    process = subprocess.Popen(
+        [*HOLD, "connect", "cursor"], stdin=slave, stdout=subprocess.PIPE, stderr=slave, cwd=user.project, env=user.env
+    )
     os.close(slave)
     try:
         said = b""
@@ -209,19 +230,27 @@ def test_a_server_that_does_not_answer_is_said_so(user: User) -> None:
 def test_the_command_works_for_a_program_with_an_almost_empty_environment(user: User) -> None:
     assert user("codex", "--yes", VIRTUAL_ENV=str(Path(sys.executable).parents[1])).code == 0
     found = entry(written(user, "codex", "user"), "codex")
-    done = subprocess.run([found["command"], "--version"], env={"HOME": str(user.home), "PATH": "/usr/bin:/bin"},
-                          capture_output=True, timeout=60, check=False)  # fmt: skip
+    done = subprocess.run(
+        [found["command"], "--version"],
+        env={"HOME": str(user.home), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_claude_code_finds_its_server_and_its_hooks(user: User, tmp_path: Path) -> None:
     """What connect wrote is enough: the stand-in is started without any variable of ours."""
     assert user("claude", "--yes").code == 0
-    start, tool, stop = user.claude([
-        ["SessionStart", {"source": "startup", "model": "x"}],
-        ["mcp", {"tool": "run", "arguments": {"command": "exec sleep 60", "name": "held"}}],
-        ["Stop", {"stop_hook_active": False, "last_assistant_message": "done"}],
-    ], tmp_path)  # fmt: skip
+    start, tool, stop = user.claude(
+        [
+            ["SessionStart", {"source": "startup", "model": "x"}],
+            ["mcp", {"tool": "run", "arguments": {"command": "exec sleep 60", "name": "held"}}],
+            ["Stop", {"stop_hook_active": False, "last_assistant_message": "done"}],
+        ],
+        tmp_path,
+    )
     assert "hook" not in start
     assert tool["error"] is False
     assert "hook" not in stop

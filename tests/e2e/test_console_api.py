@@ -88,7 +88,9 @@ async def test_a_view_goes_on_at_its_byte_after_any_drop(hold: HomeForTests, bro
         at, before = socket.offset, socket.output
         start = at - len(before)
     async with browser.socket(f"{path}&from={at}") as socket:
-        await socket.type(b"for i in {1001..2000}; do echo line-$i; done\r", seq=2)  # the first view may have had all before
+        await socket.type(
+            b"for i in {1001..2000}; do echo line-$i; done\r", seq=2
+        )  # the first view may have had all before
         await socket.until(lambda: b"line-2000\r\n" in socket.output)
         assert socket.restored is None, "it went on, nothing was drawn anew"
         seen = before + socket.output
@@ -228,7 +230,9 @@ async def test_a_takeover_stays_when_the_page_is_gone_and_is_there_when_it_comes
 
 
 @pytest.mark.home("own")
-async def test_the_page_takes_from_another_person_only_after_asking_or_by_force(hold: HomeForTests, browser: Browser) -> None:
+async def test_the_page_takes_from_another_person_only_after_asking_or_by_force(
+    hold: HomeForTests, browser: Browser
+) -> None:
     hold.run("cat", name="kitten")
     enrol(hold, "grace", "human", verbs=["view", "type", "request_control"], sessions=["*"])
     with acting_as(hold, "grace") as grace:
@@ -238,7 +242,9 @@ async def test_the_page_takes_from_another_person_only_after_asking_or_by_force(
                 await socket.text("controls", mine=False)
                 await socket.say("take", force=force)
                 if not force:
-                    (item,) = await until_async(lambda: [i for i in grace.call("inbox")["items"] if i["kind"] == "control_request"])
+                    (item,) = await until_async(
+                        lambda: [i for i in grace.call("inbox")["items"] if i["kind"] == "control_request"]
+                    )
                     grace.answer(item["id"], approve=False)
                     assert "said no" in (await socket.text("refused"))["error"]["message"]
                 else:
@@ -267,7 +273,9 @@ async def test_what_a_program_asks_of_its_terminal_is_not_asked_of_the_browser(
     hold: HomeForTests, browser: Browser
 ) -> None:
     questions = r"\033[c\033[6n\033]52;c;aGVsbG8=\007\033]10;?\007\033[>q\005"
-    session = hold.run("bash", "--norc", "-c", f"read -r x; printf 'a{questions}b\\033[31mred\\n'; exec cat", name="asks")
+    session = hold.run(
+        "bash", "--norc", "-c", f"read -r x; printf 'a{questions}b\\033[31mred\\n'; exec cat", name="asks"
+    )
     async with browser.socket("/api/sessions/asks/attach?client=tab") as socket:
         await socket.type(b"go\r")
         await socket.sees(b"red")
@@ -278,7 +286,9 @@ async def test_what_a_program_asks_of_its_terminal_is_not_asked_of_the_browser(
 async def test_an_unfinished_escape_sequence_is_neither_shown_twice_nor_lost(
     hold: HomeForTests, browser: Browser
 ) -> None:
-    session = hold.run("bash", "--norc", "-c", r"printf 'one\033[3'; read -r x; printf '1mtwo\n'; exec cat", name="half")
+    session = hold.run(
+        "bash", "--norc", "-c", r"printf 'one\033[3'; read -r x; printf '1mtwo\n'; exec cat", name="half"
+    )
     assert session.wait(text="one", start=0, timeout=60).event != "timeout"
     path = "/api/sessions/half/attach?client=tab"
     async with browser.socket(path + "&from=0") as socket:
@@ -330,7 +340,9 @@ async def test_everything_that_goes_on_is_told_live(hold: HomeForTests, browser:
         assert session.wait(text="hello you", start=0, timeout=60).event != "timeout"
 
         def said() -> bool:
-            return any(s["last_line"] == "hello you" for t in live.texts if t["kind"] == "sessions" for s in t["sessions"])
+            return any(
+                s["last_line"] == "hello you" for t in live.texts if t["kind"] == "sessions" for s in t["sessions"]
+            )
 
         await live.until(said)
         hold.kill_daemon()
@@ -356,7 +368,9 @@ def test_a_recording_has_all_bytes_with_times_and_marks_for_who_did_what(hold: H
     data = b"".join(base64.b64decode(e["data"]) for e in said)
     assert data == read_all(session)[: len(data)]
     assert b"good" in data
-    assert [e["offset"] for e in said] == [sum(len(base64.b64decode(x["data"])) for x in said[:n]) for n in range(len(said))]
+    assert [e["offset"] for e in said] == [
+        sum(len(base64.b64decode(x["data"])) for x in said[:n]) for n in range(len(said))
+    ]
     assert page["events"][0]["kind"] == "size"
     marks = browser.get("/api/sessions/shell/marks")
     commands = {m["text"].partition("“")[2].partition("”")[0]: m["exit_code"] for m in marks if m["kind"] == "command"}
@@ -408,8 +422,12 @@ def test_every_answer_is_what_the_document_says(hold: HomeForTests, browser: Bro
     hold.run("bash", "--norc", name="shell").exec("echo hi")
     words = _works(hold)
     hold.host.ask("Which one?", options=["a", "b"])
-    queries: dict[str, dict[str, Any]] = {"/api/tasks": {"project": "demo"}, "/api/away": {"since": "1h"},
-               "/api/resume": {"task": "demo/1"}, "/api/runs/{run}/checkpoints/diff": {"a": 1, "b": 2}}  # fmt: skip
+    queries: dict[str, dict[str, Any]] = {
+        "/api/tasks": {"project": "demo"},
+        "/api/away": {"since": "1h"},
+        "/api/resume": {"task": "demo/1"},
+        "/api/runs/{run}/checkpoints/diff": {"a": 1, "b": 2},
+    }
     for route in openapi.TABLE:
         if route.method != "GET":
             continue
@@ -431,7 +449,9 @@ def test_a_task_is_worked_on_from_the_page(hold: HomeForTests, browser: Browser)
     assert browser.get(f"/api/runs/{words['run']}")["steps"]["in_doubt"] == 1
     done = browser.post(f"/api/runs/{words['run']}/steps/mail/1/settle", outcome="not_done", evidence="no mail came")
     assert done["key"] == "mail/1"
-    assert browser.post("/api/tasks/demo/1/block", question="which server?", why="unclear")["question"] == "which server?"
+    assert (
+        browser.post("/api/tasks/demo/1/block", question="which server?", why="unclear")["question"] == "which server?"
+    )
     assert browser.post("/api/tasks/demo/1/unblock", why="the small one")["status"] != "blocked"
     browser.post("/api/tasks/demo/1/start")
     assert browser.post("/api/tasks/demo/1/done")["status"] == "done"
@@ -484,7 +504,7 @@ def test_the_examples_of_the_api_run(hold: HomeForTests, tmp_path: Path) -> None
     url = serve(hold)
     blocks = re.findall(r"^```sh\n(.*?)^```", Path("docs/api.md").read_text(), re.S | re.M)
     assert len(blocks) >= 5
-    script = f"set -euo pipefail\nhold() {{ {shlex.join(HOLD)} \"$@\"; }}\n" + "\n".join(blocks)
+    script = f'set -euo pipefail\nhold() {{ {shlex.join(HOLD)} "$@"; }}\n' + "\n".join(blocks)
     env = {**hold.env, "URL": url, "PYTHONPATH": str(Path("src").resolve())}
     done = subprocess.run(
         ["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=110, check=False

@@ -77,9 +77,7 @@ def test_a_surprise_in_a_step_is_a_broken_promise_too(capsys: pytest.CaptureFixt
     assert play([("Surprises", surprises)], show=False) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["ok"] is False
-    assert told["steps"][0]["details"] == {
-        "surprise": "RuntimeError('out of the blue')", "after": "'hold something'"
-    }  # fmt: skip
+    assert told["steps"][0]["details"] == {"surprise": "RuntimeError('out of the blue')", "after": "'hold something'"}
 
 
 def test_a_command_that_fails_breaks_its_promise() -> None:

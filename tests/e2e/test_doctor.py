@@ -183,8 +183,11 @@ def test_a_python_without_the_hosts_modules_fails(hold: HomeForTests, tmp_path: 
     path = os.pathsep.join(p for p in sys.path if p)  # enough for the command, which the host does not get
     done = subprocess.run(
         [str(tmp_path / "bare" / "bin" / "python"), "-m", "holdfast.cli.main", "doctor", "--json"],
-        env={**hold.env, "PYTHONPATH": path}, capture_output=True, check=False, timeout=60,
-    )  # fmt: skip
+        env={**hold.env, "PYTHONPATH": path},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
     [found] = [c for c in json.loads(done.stdout)["checks"] if c["name"] == "modules"]
     assert (done.returncode, found["status"]) == (1, "fail")
     assert "ModuleNotFoundError" in found["seen"]
@@ -283,14 +286,18 @@ def test_the_holder_of_a_lock_is_read_from_the_kernels_list() -> None:
     assert daemon.parse_locks(text, 0xFE, 1, 99) is None
 
 
-def test_a_configuration_of_an_older_version_is_named_with_the_way_to_renew_it(hold: HomeForTests, tmp_path: Path) -> None:
+def test_a_configuration_of_an_older_version_is_named_with_the_way_to_renew_it(
+    hold: HomeForTests, tmp_path: Path
+) -> None:
     from holdfast.cli.connecting.clients import claude_hooks
 
     person = tmp_path / "person"
     (person / ".claude").mkdir(parents=True)
     hold.env["HOME"] = str(person)
     assert "claude hooks" not in examined(hold)[1], "nothing is said where it is not connected"
-    hooks = {e: [g] for e, g in claude_hooks(["/opt/bin/hold"], {"HOLDFAST_HOME": str(hold.path)}) if e != "PostToolUse"}
+    hooks = {
+        e: [g] for e, g in claude_hooks(["/opt/bin/hold"], {"HOLDFAST_HOME": str(hold.path)}) if e != "PostToolUse"
+    }
     settings = person / ".claude" / "settings.json"
     settings.write_text(json.dumps({"hooks": hooks}))
     code, found = examined(hold)

@@ -113,7 +113,9 @@ def test_a_full_disk_is_told_by_its_code_also_where_a_command_writes_by_itself(t
         assert run.startswith("run_")
         for n in range(20):  # what the host frees meanwhile is filled as well
             _fill(tmp_path / "small" / "ballast")
-            done = hold("operator", "add", f"bot{n}", "--kind", "agent", "--json")  # its key is a file of the command's own
+            done = hold(
+                "operator", "add", f"bot{n}", "--kind", "agent", "--json"
+            )  # its key is a file of the command's own
             if done.code:
                 break
         assert (done.code, json.loads(done.out)["error"]["code"], done.err) == (1, "store_full", "")

@@ -128,7 +128,9 @@ def test_the_command_line_and_python_share_a_run(host: Host, hold: HomeForTests)
     assert again["decision"] == "in_doubt"
     bare = hold("step", "settle", run, "ship:a", "--done", "--json")
     assert (bare.code, bare.json["error"]["code"]) == (2, "invalid")
-    assert hold("step", "settle", run, "ship:a", "--done", "--result", '{"v": 2}', "--evidence", "curl says 2").code == 0
+    assert (
+        hold("step", "settle", run, "ship:a", "--done", "--result", '{"v": 2}', "--evidence", "curl says 2").code == 0
+    )
 
     def never(name: str) -> None:
         raise AssertionError("it was done already")

@@ -36,7 +36,9 @@ def test_a_batch_runs_each_item_once_and_gives_all_results_again(host: Host) -> 
         assert run.each("nothing", copy, []) == []
         assert run.status()["items"]["done"] == items
     assert seen == ["b", "a", "c", "d"]
-    entries = [(e["kind"], e["step"]) for e in host.work.call("log_read", run=run.id) if e["step"] in ("copy:c", "copy:d")]
+    entries = [
+        (e["kind"], e["step"]) for e in host.work.call("log_read", run=run.id) if e["step"] in ("copy:c", "copy:d")
+    ]
     assert entries == [(kind, step) for step in ("copy:c", "copy:d") for kind in ("action", "observation")]
 
 

@@ -194,7 +194,18 @@ def test_the_command_line_streams_output_and_passes_the_code_through(bash: Sessi
     assert quick.code == 124
     until(lambda: bash.status().activity.kind == "at_prompt")
     data = hold("exec", "bash", "--json", "pwd").json
-    assert set(data) == {"exec_id", "state", "exit_code", "output", "start", "end", "omitted_bytes", "duration_ms", "cwd", "prompt"}
+    assert set(data) == {
+        "exec_id",
+        "state",
+        "exit_code",
+        "output",
+        "start",
+        "end",
+        "omitted_bytes",
+        "duration_ms",
+        "cwd",
+        "prompt",
+    }
     assert data["output"].strip() == data["cwd"] == os.getcwd()
 
 
@@ -203,7 +214,9 @@ def test_an_unknown_exec_id_is_not_found(bash: Session, hold: HomeForTests) -> N
     assert hold("exec-result", "bash", "../../etc/passwd").code == 3
 
 
-@pytest.mark.parametrize("left", [b'echo "abc\r', b"cat <<END\rone\r", b"garbage (", b"\x12sea"], ids=["quote", "heredoc", "text", "search"])
+@pytest.mark.parametrize(
+    "left", [b'echo "abc\r', b"cat <<END\rone\r", b"garbage (", b"\x12sea"], ids=["quote", "heredoc", "text", "search"]
+)
 def test_what_somebody_left_at_the_prompt_is_given_up(shell: Session, left: bytes) -> None:
     """An open quote, a heredoc, half a line, a search: the command runs, once, and what was left does not."""
     assert shell.exec("echo before", timeout=30).output == "before\n"

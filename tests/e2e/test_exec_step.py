@@ -31,7 +31,18 @@ def test_a_command_runs_once_as_a_step_and_gives_its_output_and_code_again(
     host: Host, hold: HomeForTests, shell: Session, tmp_path: Path
 ) -> None:
     run = hold("work", "begin").out.strip()
-    words = ["exec", "dev", "--step", f"{run}:build", "--why", "it is due", "--", "sh", "-c", f"echo ran >> {tmp_path}/ran; echo out"]
+    words = [
+        "exec",
+        "dev",
+        "--step",
+        f"{run}:build",
+        "--why",
+        "it is due",
+        "--",
+        "sh",
+        "-c",
+        f"echo ran >> {tmp_path}/ran; echo out",
+    ]
     first = hold(*words, timeout=DEADLINE_S)
     assert (first.code, first.out) == (0, "out\n"), first.err
     again = hold(*words, timeout=DEADLINE_S)
@@ -61,9 +72,13 @@ def test_a_failing_command_is_a_failed_step_with_its_code_and_may_be_tried_again
     assert (step_of(host, run)["state"], step_of(host, run)["tries"]) == ("done", 2)
 
 
-def test_the_intent_is_in_the_run_before_the_command_runs(host: Host, hold: HomeForTests, shell: Session, tmp_path: Path) -> None:
+def test_the_intent_is_in_the_run_before_the_command_runs(
+    host: Host, hold: HomeForTests, shell: Session, tmp_path: Path
+) -> None:
     run = hold("work", "begin").out.strip()
-    env = f"HOLDFAST_HOME={hold.path}" + (f" HOLDFAST_STORE={hold.env['HOLDFAST_STORE']}" if "HOLDFAST_STORE" in hold.env else "")
+    env = f"HOLDFAST_HOME={hold.path}" + (
+        f" HOLDFAST_STORE={hold.env['HOLDFAST_STORE']}" if "HOLDFAST_STORE" in hold.env else ""
+    )
     look = f"{env} {' '.join(HOLD)} step ls {run} > {tmp_path}/seen"
     assert hold("exec", "dev", "--step", f"{run}:build", "--", look, timeout=DEADLINE_S).code == 0
     assert (tmp_path / "seen").read_text().startswith("build\topen\tunsafe\t1\texec in dev: ")
@@ -157,9 +172,7 @@ def test_what_was_never_typed_is_known_not_to_have_happened_and_cannot_happen_la
     worker.finish()
 
 
-def test_a_command_that_the_session_refuses_leaves_a_failed_step_and_no_doubt(
-    host: Host, hold: HomeForTests
-) -> None:
+def test_a_command_that_the_session_refuses_leaves_a_failed_step_and_no_doubt(host: Host, hold: HomeForTests) -> None:
     hold.run("cat", name="dev")
     run = hold("work", "begin").out.strip()
     refused = hold("exec", "dev", "--step", f"{run}:build", "--json", "--", "true", timeout=DEADLINE_S)

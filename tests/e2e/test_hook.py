@@ -19,15 +19,29 @@ from tests.support.operators import enrol
 Json = dict[str, Any]
 BASH = {"tool_name": "Bash", "tool_input": {"command": "npm publish --otp 123", "description": "Publish it"}}
 QUESTIONS = [
-    {"question": "Which database?", "header": "DB", "options": [{"label": "SQLite"}, {"label": "PostgreSQL"}],
-     "multiSelect": False},
-    {"question": "Which checks?", "header": "CI", "options": [{"label": "lint"}, {"label": "test"}], "multiSelect": True},
-]  # fmt: skip
+    {
+        "question": "Which database?",
+        "header": "DB",
+        "options": [{"label": "SQLite"}, {"label": "PostgreSQL"}],
+        "multiSelect": False,
+    },
+    {
+        "question": "Which checks?",
+        "header": "CI",
+        "options": [{"label": "lint"}, {"label": "test"}],
+        "multiSelect": True,
+    },
+]
 
 
 def event(name: str, **fields: Any) -> bytes:
-    common = {"session_id": "0b1c-77", "transcript_path": "/nowhere.jsonl", "cwd": "/srv/app",
-              "permission_mode": "default", "hook_event_name": name}  # fmt: skip
+    common = {
+        "session_id": "0b1c-77",
+        "transcript_path": "/nowhere.jsonl",
+        "cwd": "/srv/app",
+        "permission_mode": "default",
+        "hook_event_name": name,
+    }
     return json.dumps({**common, **fields}).encode()
 
 
@@ -35,8 +49,13 @@ class Hook:
     """A hook that runs: Claude Code waits for it."""
 
     def __init__(self, hold: HomeForTests, data: bytes, *words: str, **env: str) -> None:
-        self.process = subprocess.Popen([*HOLD, "hook", "claude", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, env={**hold.env, **env})  # fmt: skip
+        self.process = subprocess.Popen(
+            [*HOLD, "hook", "claude", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**hold.env, **env},
+        )
         assert self.process.stdin is not None
         self.process.stdin.write(data)
         self.process.stdin.close()
@@ -146,13 +165,16 @@ def test_secrets_of_a_command_are_not_kept_anywhere(hold: HomeForTests, hooks: A
             assert b"hunter22" not in data, path
 
 
-@pytest.mark.parametrize(("tool", "given", "shown", "hidden"), [
-    ("Write", {"file_path": "/srv/app/a.py", "content": "x = 1\n" * 5000}, "/srv/app/a.py", "x = 1"),
-    ("Edit", {"file_path": "/a", "old_string": "foo", "new_string": "bar"}, "(3 characters)", "foo"),
-    ("mcp__db__query", {"sql": "drop table t", "limit": 3}, "limit: 3", "drop"),
-    ("ExitPlanMode", {"plan": "1. move it"}, "1. move it", "\x00"),
-    ("Bash", {"command": "echo \x1b[2Khidden\u202e"}, "\u27e8U+001B\u27e9", "\x1b"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tool", "given", "shown", "hidden"),
+    [
+        ("Write", {"file_path": "/srv/app/a.py", "content": "x = 1\n" * 5000}, "/srv/app/a.py", "x = 1"),
+        ("Edit", {"file_path": "/a", "old_string": "foo", "new_string": "bar"}, "(3 characters)", "foo"),
+        ("mcp__db__query", {"sql": "drop table t", "limit": 3}, "limit: 3", "drop"),
+        ("ExitPlanMode", {"plan": "1. move it"}, "1. move it", "\x00"),
+        ("Bash", {"command": "echo \x1b[2Khidden\u202e"}, "\u27e8U+001B\u27e9", "\x1b"),
+    ],
+)
 def test_other_tools_are_described_by_what_they_are_about(
     hold: HomeForTests, hooks: Any, tool: str, given: Json, shown: str, hidden: str
 ) -> None:
@@ -163,10 +185,16 @@ def test_other_tools_are_described_by_what_they_are_about(
     assert hidden not in text
 
 
-@pytest.mark.parametrize("fields", [
-    {"tool_name": "Bash", "tool_input": {"command": "x" * 5000}}, {"tool_name": "Bash"}, {"tool_input": {}},
-    {"tool_name": 7, "tool_input": {"command": "x"}}, {"tool_name": "AskUserQuestion", "tool_input": {}},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tool_name": "Bash", "tool_input": {"command": "x" * 5000}},
+        {"tool_name": "Bash"},
+        {"tool_input": {}},
+        {"tool_name": 7, "tool_input": {"command": "x"}},
+        {"tool_name": "AskUserQuestion", "tool_input": {}},
+    ],
+)
 @pytest.mark.home("file")
 def test_what_cannot_be_shown_whole_is_left_to_claude_code(hold: HomeForTests, hooks: Any, fields: Json) -> None:
     code, said, _ = hooks(event("PermissionRequest", **fields), "--wait", "30").end()
@@ -174,7 +202,9 @@ def test_what_cannot_be_shown_whole_is_left_to_claude_code(hold: HomeForTests, h
     assert hold.host.call("inbox", all=True)["items"] == []
 
 
-def test_questions_are_asked_one_after_the_other_and_their_answers_are_the_tools(hold: HomeForTests, hooks: Any) -> None:
+def test_questions_are_asked_one_after_the_other_and_their_answers_are_the_tools(
+    hold: HomeForTests, hooks: Any
+) -> None:
     given = {"questions": QUESTIONS, "metadata": {"kept": True}}
     hook = hooks(event("PreToolUse", tool_name="AskUserQuestion", tool_input=given, tool_use_id="t"))
     first = item(hold)
@@ -191,7 +221,9 @@ def test_questions_are_asked_one_after_the_other_and_their_answers_are_the_tools
     assert said["updatedInput"] == {**given, "answers": answers}
 
 
-def test_a_question_that_nobody_wants_to_answer_is_denied_and_a_silent_one_is_not(hold: HomeForTests, hooks: Any) -> None:
+def test_a_question_that_nobody_wants_to_answer_is_denied_and_a_silent_one_is_not(
+    hold: HomeForTests, hooks: Any
+) -> None:
     given = {"tool_name": "AskUserQuestion", "tool_input": {"questions": QUESTIONS}}
     hook = hooks(event("PreToolUse", **given))
     assert hold("answer", item(hold)["id"], "--deny", "--why", "decide yourself").code == 0
@@ -270,7 +302,9 @@ def test_a_conversation_begins_with_the_brief(hold: HomeForTests, hooks: Any, tm
         assert ("never touch production" if "HOLDFAST_RUN" not in env else run) in said["additionalContext"]
         assert len(said["additionalContext"]) <= 10_000
     hooks(event("PreCompact", trigger="manual"), HOLDFAST_TASK="1.5", HOLDFAST_PROJECT="shop").end()
-    assert [c["label"] for c in hold("checkpoint", "ls", run, "--json").json] == ["before Claude Code compacts (manual)"]
+    assert [c["label"] for c in hold("checkpoint", "ls", run, "--json").json] == [
+        "before Claude Code compacts (manual)"
+    ]
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"hook_event_name": 7}', b"\xff\xfe", b"[" * 100_000])
@@ -288,7 +322,9 @@ def test_no_mistake_on_the_command_line_ends_with_the_status_that_blocks(hold: H
     assert hold("hook", "gemini", stdin=event("Stop")).code == 1
 
 
-def test_without_a_host_and_with_a_broken_one_claude_code_goes_on(hold: HomeForTests, hooks: Any, tmp_path: Path) -> None:
+def test_without_a_host_and_with_a_broken_one_claude_code_goes_on(
+    hold: HomeForTests, hooks: Any, tmp_path: Path
+) -> None:
     empty = tmp_path / "never-used"
     assert hooks(event("PermissionRequest", **BASH), HOLDFAST_HOME=str(empty)).end()[:2] == (0, None)
     assert not empty.exists(), "a home that nobody uses is not begun by a hook"

@@ -29,14 +29,17 @@ def asking(hold: HomeForTests) -> Iterator[Callable[..., Json]]:
 
     def ask(*words: str, **fields: Any) -> Json:
         before = {i["id"] for i in hold.host.call("inbox")["items"]}
-        process = subprocess.Popen(list(words) or [*HOLD, "hook", "claude"], stdin=subprocess.PIPE,
-                                   stdout=subprocess.DEVNULL, env=hold.env)  # fmt: skip
+        process = subprocess.Popen(
+            list(words) or [*HOLD, "hook", "claude"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=hold.env
+        )
         started.append(process)
         assert process.stdin is not None
         if not words:
             process.stdin.write(event("PermissionRequest", **fields))
         process.stdin.close()
-        new: Json = until(lambda: next((i for i in hold.host.call("inbox")["items"] if i["id"] not in before), None), 40)
+        new: Json = until(
+            lambda: next((i for i in hold.host.call("inbox")["items"] if i["id"] not in before), None), 40
+        )
         return {**new, "pid": process.pid}
 
     yield ask

@@ -36,14 +36,21 @@ def standing(shared: HomeForTests, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.mark.parametrize(
     ("kind", "spec", "seen"),
     [
-        ("port", {"port": "80; rm"}, {}), ("port", {"port": 0}, {}), ("port", {"port": True}, {}),
-        ("port", {"port": 80}, {"generation": "x"}), ("pid", {"pid": -1}, {}), ("pid", {"pid": [1]}, {}),
-        ("file", {"path": "/etc/passwd"}, {}), ("file", {"path": 7}, {"sha256": "a", "size": 1}),
-        ("file", {"path": "/x"}, {"sha256": 5, "size": 1}), ("command", {"command": "true"}, {}),
-        ("command", {"command": ["true"], "cwd": "/", "timeout_s": 5}, {}), ("session", {"session": {}}, {}),
+        ("port", {"port": "80; rm"}, {}),
+        ("port", {"port": 0}, {}),
+        ("port", {"port": True}, {}),
+        ("port", {"port": 80}, {"generation": "x"}),
+        ("pid", {"pid": -1}, {}),
+        ("pid", {"pid": [1]}, {}),
+        ("file", {"path": "/etc/passwd"}, {}),
+        ("file", {"path": 7}, {"sha256": "a", "size": 1}),
+        ("file", {"path": "/x"}, {"sha256": 5, "size": 1}),
+        ("command", {"command": "true"}, {}),
+        ("command", {"command": ["true"], "cwd": "/", "timeout_s": 5}, {}),
+        ("session", {"session": {}}, {}),
         ("session", {"session": "web"}, {"session": 3}),
     ],
-)  # fmt: skip
+)
 def test_a_claim_that_could_not_be_looked_at_later_is_refused(
     standing: Project, kind: str, spec: dict[str, Any], seen: dict[str, Any]
 ) -> None:
@@ -63,8 +70,16 @@ def test_evidence_that_is_none_is_refused_and_the_brief_goes_on(project: Project
     assert work.resume("demo/1")["next_action"]["kind"] == "start_task"
 
 
-@pytest.mark.parametrize("noted", [{"created": ["a"]}, {"created": [{"x": 1}]}, "junk", {"created": {"a": 1}},
-                                   {"created": [{"path": "../../etc/x", "after": "0", "size": 1}]}])  # fmt: skip
+@pytest.mark.parametrize(
+    "noted",
+    [
+        {"created": ["a"]},
+        {"created": [{"x": 1}]},
+        "junk",
+        {"created": {"a": 1}},
+        {"created": [{"path": "../../etc/x", "after": "0", "size": 1}]},
+    ],
+)
 def test_changes_that_somebody_made_up_stop_neither_the_list_of_orphans_nor_the_runner(
     project: Project, noted: object
 ) -> None:
@@ -100,7 +115,20 @@ def test_phases_are_not_put_into_an_order_in_which_a_task_could_never_begin(hold
 
 
 def test_the_brief_of_a_tasks_run_has_the_tasks_goal_and_constraints(hold: HomeForTests, shop: Path) -> None:
-    ok(hold, "task", "add", "Bake", "--id", "1", "--goal", "a warm bread", "--constraint", "no sugar", "--accept", "crisp")
+    ok(
+        hold,
+        "task",
+        "add",
+        "Bake",
+        "--id",
+        "1",
+        "--goal",
+        "a warm bread",
+        "--constraint",
+        "no sugar",
+        "--accept",
+        "crisp",
+    )
     first = ok(hold, "task", "start", "1")["run_id"]
     brief = ok(hold, "resume", first)
     assert (brief["of"], brief["goal"], brief["constraints"]) == ("run", "a warm bread", ["no sugar"])
@@ -160,11 +188,15 @@ def test_a_dependency_that_is_not_there_is_not_taken_for_the_task_itself(hold: H
     assert "no task '1'" in refused.err
 
 
-async def test_a_verification_of_a_runner_that_was_fenced_while_it_began_leaves_nothing_running(project: Project) -> None:
+async def test_a_verification_of_a_runner_that_was_fenced_while_it_began_leaves_nothing_running(
+    project: Project,
+) -> None:
     project.add("1", verification=["exec sleep 600"])
     made = project.tasks.start("1", worker="w", lease=600, project="demo")
     about = project.show()
     async with AsyncHost(str(project.hold.path)) as host:
         with pytest.raises(Fenced):
-            await runner_verify(host, about, n=1, run=made["run"], epoch=made["epoch"] + 1, tell=lambda event, **facts: None)
+            await runner_verify(
+                host, about, n=1, run=made["run"], epoch=made["epoch"] + 1, tell=lambda event, **facts: None
+            )
     assert project.hold.host.call("ls", all=False) == []

@@ -77,10 +77,14 @@ def test_of_two_answers_at_the_same_moment_one_lands(hold: HomeForTests) -> None
     s = hold.run("python3", "-c", "while True: print('[' + input('next? ') + ']')", name="ask")
     item = item_of(hold, s, "input")
     tries = [
-        subprocess.Popen([*HOLD, "answer", item["id"], f"answer{n}"], env=hold.env, stderr=subprocess.DEVNULL,
-                         stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            [*HOLD, "answer", item["id"], f"answer{n}"],
+            env=hold.env,
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
         for n in range(4)
-    ]  # fmt: skip
+    ]
     codes = sorted(t.wait(60) for t in tries)
     assert codes == [0, 5, 5, 5]
     shows(s, r"\[answer\d\]")
@@ -387,7 +391,7 @@ def hook() -> Iterator[Hook]:
 
 
 def test_a_webhook_hears_of_a_prompt_that_nobody_watches(hold: HomeForTests, hook: Hook) -> None:
-    s = hold.run("sh", "-c", "read a; python3 -c \"$0\"", ASK_SECRET, name="key")
+    s = hold.run("sh", "-c", 'read a; python3 -c "$0"', ASK_SECRET, name="key")
     (hold.path / "config.toml").write_text(f'[notify]\nwebhook = "http://127.0.0.1:{hook.server_address[1]}/"\n')
     first = until(lambda: hook.posts and hook.posts[0], 60)
     assert (first["kind"], first["session"], set(first)) == ("input", "key", {"kind", "session", "ask"})
@@ -425,7 +429,9 @@ def test_a_broken_configuration_is_logged_and_stops_nothing(hold: HomeForTests) 
     ],
 )
 @pytest.mark.home("file")
-def test_a_malformed_request_is_an_answer_not_an_accident(hold: HomeForTests, op: str, request_: dict[str, Any]) -> None:
+def test_a_malformed_request_is_an_answer_not_an_accident(
+    hold: HomeForTests, op: str, request_: dict[str, Any]
+) -> None:
     item = hold.host.ask("Which?")
     with pytest.raises(HoldfastError) as e:
         hold.host.call(op, **{**({} if op == "ask" else {"ask": item.id}), **request_})

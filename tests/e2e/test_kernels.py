@@ -65,7 +65,9 @@ def test_an_error_is_data_with_exit_code_1_and_can_be_read_on_a_terminal(home: H
     assert (shown.code, "division by zero" in shown.out) == (1, True)
 
 
-def test_variables_stay_across_clients_and_the_folder_is_told(home: HomeForTests, calc: Session, tmp_path: Path) -> None:
+def test_variables_stay_across_clients_and_the_folder_is_told(
+    home: HomeForTests, calc: Session, tmp_path: Path
+) -> None:
     assert home("exec", "calc", f"import os; os.chdir({str(tmp_path)!r}); stays = 20").code == 0
     done = calc.exec("stays + 1", timeout=LONG)
     assert (done.output, done.cwd) == ("21\n", str(tmp_path))
@@ -86,8 +88,9 @@ def test_binary_values_come_as_base64_and_too_large_ones_are_named(calc: Session
     done = calc.exec(
         "from IPython.display import display\n"
         "display({'image/png': b'\\x89PNG\\x00', 'text/plain': 'small'}, raw=True)\n"
-        "display({'image/png': 'A' * 3_000_000, 'text/plain': 'large'}, raw=True)", timeout=LONG,
-    )  # fmt: skip
+        "display({'image/png': 'A' * 3_000_000, 'text/plain': 'large'}, raw=True)",
+        timeout=LONG,
+    )
     small, large = done.outputs
     assert base64.b64decode(small["data"]["image/png"]) == b"\x89PNG\x00"
     assert large["data"] == {"text/plain": "large"}
@@ -146,7 +149,9 @@ def test_activity_is_what_the_kernel_says(calc: Session, tmp_path: Path) -> None
 
 
 def test_what_runs_too_long_goes_on_and_an_interrupt_ends_it(home: HomeForTests, calc: Session) -> None:
-    running = home("exec", "calc", "--timeout", "0.5", "--json", "--", "kept = 5\nprint('be' + 'gun')\nwhile True: pass")
+    running = home(
+        "exec", "calc", "--timeout", "0.5", "--json", "--", "kept = 5\nprint('be' + 'gun')\nwhile True: pass"
+    )
     assert (running.code, running.json["state"]) == (124, "running")
     assert calc.wait(text="begun\r", timeout=LONG).event == "text"
     assert home("kill", "calc", "-s", "INT").code == 0
@@ -176,7 +181,10 @@ def test_a_question_is_seen_and_answered(home: HomeForTests, calc: Session) -> N
     assert (asked.state, asked.prompt) == ("waiting_for_input", "Your name? ")
     assert home("send", "calc", "ada", "--enter").code == 0
     done = calc.exec_result(asked.exec_id, wait=True, timeout=LONG)
-    assert (done.state, done.outputs) == ("exited", [{"output_type": "stream", "name": "stdout", "text": "hello ada\n"}])
+    assert (done.state, done.outputs) == (
+        "exited",
+        [{"output_type": "stream", "name": "stdout", "text": "hello ada\n"}],
+    )
 
 
 def test_a_password_is_answered_from_the_inbox_and_is_nowhere_afterwards(home: HomeForTests, calc: Session) -> None:
@@ -211,7 +219,9 @@ def test_executions_queue_and_none_is_lost(home: HomeForTests, calc: Session, tm
     assert sorted(json.loads(calc.exec("order", timeout=LONG).output)) == [0, 1, 2, 3]
 
 
-def test_who_does_not_want_to_wait_for_a_turn_is_told_that_nothing_began(home: HomeForTests, calc: Session, tmp_path: Path) -> None:
+def test_who_does_not_want_to_wait_for_a_turn_is_told_that_nothing_began(
+    home: HomeForTests, calc: Session, tmp_path: Path
+) -> None:
     go = tmp_path / "go"
     calc.exec("began = []\n" + UNTIL_THERE.format(str(go)), timeout=0.1)
     refused = home("exec", "calc", "--timeout", "0.1", "--", "began.append(1)")
@@ -366,9 +376,10 @@ def test_an_ordinary_front_end_connects_through_the_connection_file(tmp_path: Pa
         client.wait_for_ready(timeout=LONG)
         seen: list[str] = []
         reply = client.execute_interactive(
-            "theirs = ours + 2; print(theirs)", timeout=LONG,
+            "theirs = ours + 2; print(theirs)",
+            timeout=LONG,
             output_hook=lambda m: seen.append(m["content"].get("text", "")),
-        )  # fmt: skip
+        )
         client.stop_channels()
         assert (reply["content"]["status"], "".join(seen)) == ("ok", "42\n")
         assert calc.exec("theirs", timeout=LONG).output == "42\n"
@@ -387,7 +398,13 @@ def test_jupyter_console_works_in_the_same_kernel(hold: HomeForTests) -> None:
     about = calc.status().kernel
     assert about is not None
     console = hold.run(
-        sys.executable, "-m", "jupyter_console", "--existing", about["connection_file"], "--simple-prompt", name="console"
+        sys.executable,
+        "-m",
+        "jupyter_console",
+        "--existing",
+        about["connection_file"],
+        "--simple-prompt",
+        name="console",
     )
     assert console.wait(text=r"In \[", timeout=LONG).event != "timeout"
     console.send("theirs = ours + 2", enter=True)
@@ -398,9 +415,12 @@ def test_any_installed_kernelspec_can_be_held_with_its_environment(
     hold: HomeForTests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = {
-        "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"], "display_name": "Mine",
-        "language": "other", "env": {"FROM_SPEC": "yes"}, "interrupt_mode": "message",
-    }  # fmt: skip
+        "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": "Mine",
+        "language": "other",
+        "env": {"FROM_SPEC": "yes"},
+        "interrupt_mode": "message",
+    }
     monkeypatch.setenv("JUPYTER_PATH", add_spec(tmp_path, "mine", spec))  # of the host, which starts with this
     calc = kernel(hold, kernel="mine")
     assert calc.exec("import os; os.environ['FROM_SPEC']", timeout=LONG).output == "'yes'\n"

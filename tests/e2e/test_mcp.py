@@ -33,8 +33,11 @@ async def test_every_tool_works_over_stdio(hold: HomeForTests, tmp_path: Path, e
 async def test_the_schemas_stay_within_their_tokens(hold: HomeForTests, era: str) -> None:
     async with on_stdio(hold, era) as tools:
         listed = await tools.client.list_tools()
-    text = json.dumps([t.model_dump(by_alias=True, exclude_none=True, mode="json") for t in listed.tools],
-                      separators=(",", ":"), ensure_ascii=False)  # fmt: skip
+    text = json.dumps(
+        [t.model_dump(by_alias=True, exclude_none=True, mode="json") for t in listed.tools],
+        separators=(",", ":"),
+        ensure_ascii=False,
+    )
     tokens = len(text) / schemas.CHARS_PER_TOKEN
     sys.stdout.write(f"{len(listed.tools)} tools, {len(text)} characters, {tokens:.0f} tokens by estimate\n")
     assert tokens <= schemas.TOKENS_MAX

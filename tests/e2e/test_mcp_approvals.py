@@ -213,6 +213,8 @@ async def test_a_start_and_a_text_wait_as_well(hold: HomeForTests, seen: Path, e
         assert (await outcome(tools, "send", **text))["sent"] is True
         shown = await tools("wait", session="job", **{"for": "text=danger here\r\ndanger here", "from": 0}, wait_s=30)
         while shown["event"] == "timeout":
-            shown = await tools("wait", session="job", **{"for": "text=danger here\r\ndanger here", "from": 0}, wait_s=30)
+            shown = await tools(
+                "wait", session="job", **{"for": "text=danger here\r\ndanger here", "from": 0}, wait_s=30
+            )
         assert "here\ndanger here\ndanger" not in (await tools("read", session="job"))["text"], "typed once"
         assert [s.name for s in hold.host.sessions()] == ["job"]

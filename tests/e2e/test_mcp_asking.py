@@ -50,10 +50,16 @@ async def test_a_no_after_a_moment_is_a_persons(hold: HomeForTests, era: str) ->
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize(("name", "answer"), [
-    ("cancelled", dialog("cancel")), ("declined at once", dialog("decline")), ("accepted without words", dialog("accept")),
-    ("not one of the options", dialog("accept", {"answer": "maybe"})), ("no dialog", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("cancelled", dialog("cancel")),
+        ("declined at once", dialog("decline")),
+        ("accepted without words", dialog("accept")),
+        ("not one of the options", dialog("accept", {"answer": "maybe"})),
+        ("no dialog", None),
+    ],
+)
 async def test_a_question_that_no_person_saw_goes_to_the_inbox(
     hold: HomeForTests, era: str, name: str, answer: Dialog | None
 ) -> None:

@@ -118,7 +118,9 @@ async def test_a_half_applied_migration_is_resumed_not_redone(hold: HomeForTests
         with contextlib.closing(sqlite3.connect(base)) as db:
             there = db.execute("SELECT count(*) FROM applied WHERE batch = '2'").fetchone()[0]
         assert there == 1
-        await tools("step", run=run, do="settle", key="batch-2", outcome="done", result={"rows": 1}, evidence="the row is there")
+        await tools(
+            "step", run=run, do="settle", key="batch-2", outcome="done", result={"rows": 1}, evidence="the row is there"
+        )
         third = await tools("exec", session="mine", command=batch(3), step=f"{run}:batch-3")
         assert third["exit_code"] == 0
     with contextlib.closing(sqlite3.connect(base)) as db:
@@ -132,7 +134,9 @@ async def test_a_false_memory_is_corrected_with_evidence(hold: HomeForTests, era
         await tools("run", name="web", command=SERVER)
         port = await _port(tools, "web")
         assert (await tools("claim", do="add", run=run, port=port, session="web"))["state"] == "holds"
-        await tools("checkpoint", run=run, state={"goal": "serve the site", "context": {"memory": f"it runs on :{port}"}})
+        await tools(
+            "checkpoint", run=run, state={"goal": "serve the site", "context": {"memory": f"it runs on :{port}"}}
+        )
         assert (await tools("claim", do="check", run=run))["hold"] is True
     hold.host.session("web").kill("KILL")
     assert hold.host.session("web").wait(exit=True, timeout=60).event != "timeout"

@@ -64,9 +64,11 @@ async def test_the_async_client_reads_the_same_bytes(hold: HomeForTests) -> None
 def test_a_pruned_range_comes_back_as_an_explicit_gap_and_the_screen_is_whole(hold: HomeForTests) -> None:
     size = 40 * MEGABYTE  # more than this session keeps
     s = hold.run(
-        "sh", "-c", f"head -c {size} /dev/zero | tr '\\0' 'x' | fold -w 79; echo; echo THE END; read x",
+        "sh",
+        "-c",
+        f"head -c {size} /dev/zero | tr '\\0' 'x' | fold -w 79; echo; echo THE END; read x",
         log_max=16 * MEGABYTE,
-    )  # fmt: skip
+    )
     assert s.wait(text="THE END", timeout=100).event != "timeout"
     chunks = s.output()
     first = next(chunks)

@@ -47,8 +47,13 @@ def held(hold: HomeForTests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (person / ".claude").mkdir(parents=True)
     project.mkdir()
     trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
-    state = {"hasCompletedOnboarding": True, "theme": "dark", "numStartups": 5, "projects": {str(project): trusted},
-             "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []}}  # fmt: skip
+    state = {
+        "hasCompletedOnboarding": True,
+        "theme": "dark",
+        "numStartups": 5,
+        "projects": {str(project): trusted},
+        "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []},
+    }
     (person / ".claude.json").write_text(json.dumps(state))
     hooks: Json = {}
     for name, group in claude_hooks(HOLD, {"HOLDFAST_HOME": str(hold.path)}):
@@ -57,10 +62,17 @@ def held(hold: HomeForTests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def start(*commands: str, connected: bool, full_screen: bool) -> Session:
         (person / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks} if connected else {}))
         port = tmp_path / "port"
-        env = {"HOME": str(person), "TERM": "xterm-256color", "ANTHROPIC_API_KEY": KEY, "DISABLE_AUTOUPDATER": "1",
-               "DISABLE_TELEMETRY": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDECODE": "",
-               "PYTHONPATH": os.pathsep.join(sys.path),
-               **({} if full_screen else {"CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN": "1"})}  # fmt: skip
+        env = {
+            "HOME": str(person),
+            "TERM": "xterm-256color",
+            "ANTHROPIC_API_KEY": KEY,
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_TELEMETRY": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDECODE": "",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            **({} if full_screen else {"CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN": "1"}),
+        }
         script = (
             f"ip link set lo up; {shlex.join([sys.executable, str(MODEL), str(port), *commands])} & "
             f"until test -e {port}; do sleep 0.05; done; unset CLAUDECODE CLAUDE_CODE_ENTRYPOINT; "
@@ -122,7 +134,9 @@ def test_without_hooks_a_dialog_is_a_menu_and_a_no_runs_nothing(
 
 
 @pytest.mark.timeout(300)
-def test_with_hooks_a_dialog_is_one_approval_decided_here_or_there(hold: HomeForTests, held: Any, tmp_path: Path) -> None:
+def test_with_hooks_a_dialog_is_one_approval_decided_here_or_there(
+    hold: HomeForTests, held: Any, tmp_path: Path
+) -> None:
     first, second, third = (tmp_path / f"ran{n}" for n in (1, 2, 3))
     go = tmp_path / "go"
     long = f"touch {first}; until test -e {go}; do sleep 0.05; done"

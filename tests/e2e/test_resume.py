@@ -19,7 +19,9 @@ from tests.support.home import HOLD, HomeForTests, until
 
 Json = dict[str, Any]
 _STEPS_MAX = 40  # a follower that goes in circles is stopped
-SERVER = "import socket,sys,time; s=socket.create_server(('127.0.0.1',int(sys.argv[1]))); print('listening', flush=True)\n"
+SERVER = (
+    "import socket,sys,time; s=socket.create_server(('127.0.0.1',int(sys.argv[1]))); print('listening', flush=True)\n"
+)
 SERVER += "while True: c,_=s.accept(); print('the pool is empty', flush=True); sys.exit(3)"
 
 
@@ -93,8 +95,11 @@ def a_job(hold: HomeForTests, root: Path, port: int) -> str:
     root.mkdir()
     work, tasks = hold.host.work, hold.host.work.tasks
     tasks.init("demo", ["make", "ship"], root=str(root))
-    contract = {"goal": "a, b and c are there", "constraints": ["never write outside of this folder"],
-                "verification": ["test -f a && test -f b && test -f c"]}  # fmt: skip
+    contract = {
+        "goal": "a, b and c are there",
+        "constraints": ["never write outside of this folder"],
+        "verification": ["test -f a && test -f b && test -f c"],
+    }
     tasks.add("Make the parts", id="1.1", phase="make", contract=contract, project="demo")
     tasks.add("Ship them", id="2.1", phase="ship", after=["1.1"], project="demo")
     run: str = tasks.start("1.1", project="demo")["run"]
@@ -122,8 +127,16 @@ def test_a_program_given_nothing_but_the_brief_finishes_the_job(
     first = follower.brief()
     assert (first["goal"], first["constraints"]) == ("a, b and c are there", ["never write outside of this folder"])
     kinds = follower.finish()
-    assert kinds == ["settle_step", "restart_session", "continue_run", "continue_run", "rerun_verification",
-                     "start_task", "rerun_verification", "done"]  # fmt: skip
+    assert kinds == [
+        "settle_step",
+        "restart_session",
+        "continue_run",
+        "continue_run",
+        "rerun_verification",
+        "start_task",
+        "rerun_verification",
+        "done",
+    ]
     state = hold("project", "show", "--project", "demo", "--json").json
     assert [t["status"] for t in state["tasks"]] == ["done", "done"]
     assert sorted(p.name for p in root.iterdir()) == ["a", "b", "c"]
@@ -168,15 +181,21 @@ def test_a_claimed_server_that_died_is_said_to_be_dead_and_revived_it_holds(host
     assert later["sections"]["alive"][0]["state"] == "holds"
 
 
-def test_claims_of_files_processes_sessions_and_commands_drift_with_evidence(hold: HomeForTests, tmp_path: Path) -> None:
+def test_claims_of_files_processes_sessions_and_commands_drift_with_evidence(
+    hold: HomeForTests, tmp_path: Path
+) -> None:
     run = hold("work", "begin").out.strip()
     file = tmp_path / "app.js"
     file.write_text("one")
     sleeper = subprocess.Popen(["sleep", "300"])
     try:
         hold.run("sleep", "300", name="held")
-        claims = (("--file", str(file)), ("--pid", str(sleeper.pid)), ("--session", "held"),
-                  ("--command", f"grep -q one {shlex.quote(str(file))}"))  # fmt: skip
+        claims = (
+            ("--file", str(file)),
+            ("--pid", str(sleeper.pid)),
+            ("--session", "held"),
+            ("--command", f"grep -q one {shlex.quote(str(file))}"),
+        )
         for words in claims:
             assert hold("claim", "add", "--run", run, *words).code == 0
         states = [c["state"] for c in hold("claim", "check", "--json").json]

@@ -32,13 +32,21 @@ def project(hold: HomeForTests, tmp_path: Path) -> Iterator[Project]:
 
 
 def test_the_first_agent_fails_and_the_second_is_given_everything_and_finishes(project: Project) -> None:
-    project.script("claude", 'cat > claude.prompt; echo "$*" > claude.words; echo "FAILED test_sum.py::test_adds - assert 0"; exit 1')
-    project.script("codex", (
-        'cat > codex.prompt; echo "$*" > codex.words; cp "$HOLDFAST_CONTRACT" contract.copy; cmp -s "$HOLDFAST_BRIEF" codex.prompt || exit 9\n'
-        'echo "$HOLDFAST_TASK $HOLDFAST_ATTEMPT $HOLDFAST_PROJECT_ROOT $HOLDFAST_RUN" > env.copy; echo fixed > sum.py\n'
-    ))  # fmt: skip
+    project.script(
+        "claude",
+        'cat > claude.prompt; echo "$*" > claude.words; echo "FAILED test_sum.py::test_adds - assert 0"; exit 1',
+    )
+    project.script(
+        "codex",
+        (
+            'cat > codex.prompt; echo "$*" > codex.words; cp "$HOLDFAST_CONTRACT" contract.copy; cmp -s "$HOLDFAST_BRIEF" codex.prompt || exit 9\n'
+            'echo "$HOLDFAST_TASK $HOLDFAST_ATTEMPT $HOLDFAST_PROJECT_ROOT $HOLDFAST_RUN" > env.copy; echo fixed > sum.py\n'
+        ),
+    )
     project.policy(backends=["claude", "codex"])
-    project.add("1", goal="the sums are right", constraints=["no new dependency"], verification=["grep -q fixed sum.py"])
+    project.add(
+        "1", goal="the sums are right", constraints=["no new dependency"], verification=["grep -q fixed sum.py"]
+    )
     runner = project.run_once()
     assert runner.process.returncode == 0, (runner.events, runner.errors.read_text())
     shown = project.show()
@@ -47,12 +55,25 @@ def test_the_first_agent_fails_and_the_second_is_given_everything_and_finishes(p
     first = shown["attempts"][0]["classification"]
     assert (first["failure_type"], first["convergence"]) == ("verification_failed", "first")
     prompt = (project.root / "codex.prompt").read_text()
-    for part in ("the sums are right", "no new dependency", "grep -q fixed sum.py", "Attempt 1 by claude: failed",
-                 f"{first['failure_type']} (first)", first["failure_detail"], first["suggested_focus"], "claude.prompt"):  # fmt: skip
+    for part in (
+        "the sums are right",
+        "no new dependency",
+        "grep -q fixed sum.py",
+        "Attempt 1 by claude: failed",
+        f"{first['failure_type']} (first)",
+        first["failure_detail"],
+        first["suggested_focus"],
+        "claude.prompt",
+    ):
         assert part in prompt, (part, prompt)
     contract = json.loads((project.root / "contract.copy").read_text())
     assert (contract["goal"], contract["verification"][0]["command"]) == ("the sums are right", "grep -q fixed sum.py")
-    assert (project.root / "env.copy").read_text().split() == ["demo/1", "2", str(project.root), shown["attempts"][1]["run_id"]]
+    assert (project.root / "env.copy").read_text().split() == [
+        "demo/1",
+        "2",
+        str(project.root),
+        shown["attempts"][1]["run_id"],
+    ]
     assert (project.root / "claude.words").read_text().split()[0] == "-p"
     assert (project.root / "codex.words").read_text().split()[0] == "exec"
     assert not list((project.hold.path / "attempts").iterdir())  # its files went with it
@@ -83,7 +104,9 @@ def test_time_without_changes_is_no_progress_and_with_changes_they_are_kept_and_
     assert [c["path"] for c in done["attempts"][0]["changes"]["created"]] == ["made.txt"]
 
 
-def test_the_same_failure_three_times_is_stuck_and_blocks_with_its_report_although_attempts_are_left(project: Project) -> None:
+def test_the_same_failure_three_times_is_stuck_and_blocks_with_its_report_although_attempts_are_left(
+    project: Project,
+) -> None:
     project.backend("same", 'echo "FAILED t.py::test_a - assert $RANDOM"; exit 1')
     project.policy(retry={"attempts_max": 9, "stuck_after": 3}, backends=["same"])
     project.add("1", verification=["true"])
@@ -108,8 +131,10 @@ def test_after_a_person_unblocked_it_a_stuck_task_has_all_its_attempts_again(pro
 
 
 def test_a_failing_set_that_shrinks_converges_until_it_is_done(project: Project) -> None:
-    project.backend("better", 'n=$(($(cat left 2>/dev/null || echo 5) - 2)); echo $n > left')
-    project.script("check", 'n=$(cat left); for i in $(seq "$n"); do echo "FAILED t.py::test_$i - no"; done; [ "$n" -le 0 ]')
+    project.backend("better", "n=$(($(cat left 2>/dev/null || echo 5) - 2)); echo $n > left")
+    project.script(
+        "check", 'n=$(cat left); for i in $(seq "$n"); do echo "FAILED t.py::test_$i - no"; done; [ "$n" -le 0 ]'
+    )
     project.policy(retry={"attempts_max": 9}, backends=["better"])
     project.add("1", verification=["check"])
     project.run_once()
@@ -195,7 +220,7 @@ def test_a_paused_tasks_session_goes_on_and_is_adopted_when_somebody_unblocks_it
 
 
 def test_cancelling_ends_the_whole_tree_and_keeps_the_evidence(project: Project) -> None:
-    text = 'echo half > half.txt; (setsid sleep 1000 >/dev/null 2>&1 & echo $! > daemon); sleep 1000 & echo $! > child; wait'
+    text = "echo half > half.txt; (setsid sleep 1000 >/dev/null 2>&1 & echo $! > daemon); sleep 1000 & echo $! > child; wait"
     project.backend("forker", text)
     project.policy(backends=["forker"])
     project.add("1", verification=["true"])
@@ -238,8 +263,12 @@ def test_what_a_backend_leaves_running_ends_with_its_attempt(project: Project) -
 
 
 def test_two_tasks_run_at_once_and_a_dependent_one_waits(project: Project) -> None:
-    project.backend("pair", 'touch "at-$1"; case $1 in demo/1) o=2;; demo/2) o=1;; *) [ -e met ]; exit;; esac\n'
-                            'until [ -e "at-demo/$o" ]; do sleep 0.05; done; touch met', "{task}")  # fmt: skip
+    project.backend(
+        "pair",
+        'touch "at-$1"; case $1 in demo/1) o=2;; demo/2) o=1;; *) [ -e met ]; exit;; esac\n'
+        'until [ -e "at-demo/$o" ]; do sleep 0.05; done; touch met',
+        "{task}",
+    )
     (project.root / "at-demo").mkdir()
     project.policy(backends=["pair"])
     project.add("1", scope=["at-demo/1"])
@@ -251,7 +280,9 @@ def test_two_tasks_run_at_once_and_a_dependent_one_waits(project: Project) -> No
 
 
 def test_a_backend_that_asks_is_told_and_goes_on_with_the_answer(project: Project) -> None:
-    project.backend("asker", f'exec {" ".join(HOLD)} ask "which port?" --session "$HOLDFAST_SESSION" --wait 90 > answer.txt')
+    project.backend(
+        "asker", f'exec {" ".join(HOLD)} ask "which port?" --session "$HOLDFAST_SESSION" --wait 90 > answer.txt'
+    )
     project.policy(backends=["asker"])
     project.add("1", verification=["grep -q 8080 answer.txt"])
     runner = project.runner("--once")
@@ -302,7 +333,10 @@ def test_changes_are_listed_with_hashes_and_as_a_patch(project: Project) -> None
     project.run_once()
     told = project.hold("task", "changes", "1", "--json").json
     assert {k: [c["path"] for c in told[k]] for k in ("created", "changed", "deleted")} == {
-        "created": ["new.txt"], "changed": ["a.txt"], "deleted": ["gone.txt"]}  # fmt: skip
+        "created": ["new.txt"],
+        "changed": ["a.txt"],
+        "deleted": ["gone.txt"],
+    }
     assert len(told["changed"][0]["before"]) == len(told["changed"][0]["after"]) == 64
     copy = project.folder / "copy"
     copy.mkdir()
@@ -314,15 +348,18 @@ def test_changes_are_listed_with_hashes_and_as_a_patch(project: Project) -> None
     assert (copy / "a.txt").read_text() == "one\ntwo\n"
 
 
-@pytest.mark.parametrize(("words", "code", "part"), [
-    (["work", "run", "--project", "nope"], 3, "no project 'nope'"),
-    (["work", "run", "--parallel", "0"], 2, "1 to 64 tasks"),
-    (["work", "run", "--lease", "0s"], 2, "a lease lasts"),
-    (["task", "changes", "77"], 3, "no task '77'"),
-    (["task", "changes", "1"], 3, "no attempt yet"),
-    (["artifact", "adopt", "1", "x"], 3, "no orphan"),
-    (["artifact", "discard"], 2, "needs a TASK"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "code", "part"),
+    [
+        (["work", "run", "--project", "nope"], 3, "no project 'nope'"),
+        (["work", "run", "--parallel", "0"], 2, "1 to 64 tasks"),
+        (["work", "run", "--lease", "0s"], 2, "a lease lasts"),
+        (["task", "changes", "77"], 3, "no task '77'"),
+        (["task", "changes", "1"], 3, "no attempt yet"),
+        (["artifact", "adopt", "1", "x"], 3, "no orphan"),
+        (["artifact", "discard"], 2, "needs a TASK"),
+    ],
+)
 def test_bad_input_is_one_clear_line(project: Project, words: list[str], code: int, part: str) -> None:
     project.add("1")
     told = project.hold(*words)
@@ -332,7 +369,7 @@ def test_bad_input_is_one_clear_line(project: Project, words: list[str], code: i
 
 def test_a_backend_on_a_terminal_has_one_and_acts_as_the_operator_it_was_given(project: Project) -> None:
     robot = project.hold("operator", "add", "robot", "--kind", "agent", "--json").json["id"]
-    project.backend("screen", f'[ -t 0 ] && {" ".join(HOLD)} operator whoami --json > who.json', terminal=True)
+    project.backend("screen", f"[ -t 0 ] && {' '.join(HOLD)} operator whoami --json > who.json", terminal=True)
     project.policy(backends=["screen"])
     project.add("1", verification=["test -s who.json"])
     project.run_once("--as", "robot")
@@ -409,7 +446,14 @@ def test_progress_is_shown_to_people_on_stderr(project: Project) -> None:
     project.backend("quick", "touch made.txt")
     project.policy(backends=["quick"])
     project.add("1", verification=["test -e made.txt"])
-    told = subprocess.run([*HOLD, "work", "run", "--once"], env=project.hold.env, cwd=project.root, capture_output=True, timeout=DEADLINE_S, check=False)
+    told = subprocess.run(
+        [*HOLD, "work", "run", "--once"],
+        env=project.hold.env,
+        cwd=project.root,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
     said = told.stderr.decode()
     assert told.stdout == b""
     for part in ("demo/1: attempt 1 by quick", "runs as demo.1-1", "1 created", "verification passed", "demo/1: done"):

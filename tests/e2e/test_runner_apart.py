@@ -62,8 +62,11 @@ def test_a_second_runner_does_not_share_files_with_the_first_either(project: Pro
 
 
 def test_a_policy_lets_attempts_overlap(project: Project) -> None:
-    project.backend("pair", 'touch "at-$1"; case $1 in demo/1) o=2;; *) o=1;; esac\n'
-                            'until [ -e "at-demo/$o" ]; do sleep 0.05; done', "{task}")  # fmt: skip
+    project.backend(
+        "pair",
+        'touch "at-$1"; case $1 in demo/1) o=2;; *) o=1;; esac\nuntil [ -e "at-demo/$o" ]; do sleep 0.05; done',
+        "{task}",
+    )
     (project.root / "at-demo").mkdir()
     project.policy(backends=["pair"], overlap="allow")
     project.add("1")

@@ -56,7 +56,9 @@ def first(project: Project, request: str, how: str, command: str, then: str = ""
 
 @pytest.mark.parametrize("request_id", ["req_RUN-verify-1", "req_RUN-verify-1-guessed"])
 @pytest.mark.parametrize("how", ["poisoned", "early"])
-def test_a_verification_that_the_attempt_began_itself_does_not_count(project: Project, how: str, request_id: str) -> None:
+def test_a_verification_that_the_attempt_began_itself_does_not_count(
+    project: Project, how: str, request_id: str
+) -> None:
     command = "mytool" if how == "poisoned" else "test -e made"
     first(project, request_id, how, command, then="rm made")
     runner = project.run_once()

@@ -66,9 +66,12 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path, scope: str) -
     path.write_text(unit.text(scope, sys.executable, f"{SRC}/holdfast/host/__main__.py", ODD, ODD))
     manner = "--user" if scope == unit.USER else "--system"
     done = subprocess.run(
-        ["systemd-analyze", manner, "--man=no", "verify", str(path)], capture_output=True, timeout=60, check=False,
+        ["systemd-analyze", manner, "--man=no", "verify", str(path)],
+        capture_output=True,
+        timeout=60,
+        check=False,
         env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
-    )  # fmt: skip
+    )
     assert unit.NAME not in done.stderr.decode()
     assert done.returncode == 0, done.stderr
 

@@ -46,7 +46,9 @@ class Bank:
             await caller
 
 
-async def test_a_body_that_outlives_its_callers_time_out_is_joined_and_paid_once(host: Host, hold: HomeForTests) -> None:
+async def test_a_body_that_outlives_its_callers_time_out_is_joined_and_paid_once(
+    host: Host, hold: HomeForTests
+) -> None:
     bank = Bank()
     async with AsyncHost(str(hold.path)) as mine, await mine.work.run() as run:
         caller = asyncio.create_task(run.step("pay", bank.pay, effect="verifiable", verify=bank.paid))
@@ -228,7 +230,9 @@ asyncio.run(main())
 """
 
 
-def test_an_event_loop_that_ends_does_not_lose_the_outcome_of_a_body_on_a_thread(host: Host, hold: HomeForTests) -> None:
+def test_an_event_loop_that_ends_does_not_lose_the_outcome_of_a_body_on_a_thread(
+    host: Host, hold: HomeForTests
+) -> None:
     words = [sys.executable, "-c", _ENDS, str(hold.path)]
     ran = subprocess.run(words, env=hold.env, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -239,9 +243,7 @@ def test_an_event_loop_that_ends_does_not_lose_the_outcome_of_a_body_on_a_thread
 def test_a_second_thread_joins_the_first_and_verifies_nothing(host: Host) -> None:
     bank = Bank()
     with host.work.run() as run, ThreadPoolExecutor(4) as pool:
-        asked = [
-            pool.submit(run.step, "pay", bank.pay, effect="verifiable", verify=bank.paid) for _ in range(4)
-        ]
+        asked = [pool.submit(run.step, "pay", bank.pay, effect="verifiable", verify=bank.paid) for _ in range(4)]
         assert bank.begun.wait(_DEADLINE_S)
         assert run.status()["steps"]["open"] == 1
         bank.go.set()
@@ -271,7 +273,9 @@ def test_a_body_that_calls_its_own_step_is_told_so_instead_of_waiting_for_itself
         assert run.step("a", lambda: run.step("b", len, ""), effect="idempotent") == 0
 
 
-async def test_a_batch_that_is_cancelled_keeps_what_runs_and_begins_nothing_more(host: Host, hold: HomeForTests) -> None:
+async def test_a_batch_that_is_cancelled_keeps_what_runs_and_begins_nothing_more(
+    host: Host, hold: HomeForTests
+) -> None:
     begun, go, seen = threading.Event(), threading.Event(), list[int]()
 
     def body(item: int) -> int:
@@ -290,7 +294,10 @@ async def test_a_batch_that_is_cancelled_keeps_what_runs_and_begins_nothing_more
         go.set()
 
         def two() -> bool:
-            return {s["key"]: s["state"] for s in host.work.call("step_ls", run=run.id)} == {"n:1": "done", "n:2": "done"}
+            return {s["key"]: s["state"] for s in host.work.call("step_ls", run=run.id)} == {
+                "n:1": "done",
+                "n:2": "done",
+            }
 
         await asyncio.to_thread(until, two, timeout=_DEADLINE_S)
         assert await run.each("n", body, [1, 2, 3]) == [1, 2, 3]

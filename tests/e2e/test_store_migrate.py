@@ -88,7 +88,12 @@ def test_what_cannot_be_moved_is_told_in_one_line_and_nothing_is_kept(hold: Home
     twice = hold("store", "migrate", url, "--json")
     assert (twice.code, twice.json["error"]["code"]) == (5, "conflict")
     assert postgres.sql("SELECT COUNT(*) FROM run", url) == "1"
-    for wrong, code in (("sqlite:///x.db", 2), ("nonsense", 2), (postgres.url("wrong"), 4), ("postgresql://u@127.0.0.1:1/d", 1)):
+    for wrong, code in (
+        ("sqlite:///x.db", 2),
+        ("nonsense", 2),
+        (postgres.url("wrong"), 4),
+        ("postgresql://u@127.0.0.1:1/d", 1),
+    ):
         told = hold("store", "migrate", wrong)
         assert (told.code, told.err.count("\n")) == (code, 1), told.err
     assert hold("store", "use", url).code == 0
@@ -102,7 +107,10 @@ def test_a_row_that_changes_on_its_way_is_found_and_nothing_is_kept(hold: HomeFo
     for one in (url, file):
         assert hold("store", "use", one).code == 0  # makes the schema
     change = "CREATE FUNCTION spoil() RETURNS trigger AS $$ BEGIN NEW.body := NEW.body || ' '; RETURN NEW; END $$ LANGUAGE plpgsql;"
-    postgres.sql(change + "CREATE TRIGGER spoil BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.seq = 600) EXECUTE FUNCTION spoil()", url)
+    postgres.sql(
+        change + "CREATE TRIGGER spoil BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.seq = 600) EXECUTE FUNCTION spoil()",
+        url,
+    )
     told = hold("store", "migrate", url, "--json")
     assert (told.code, told.json["error"]["code"]) == (1, "store_damaged")
     assert "log is not the same" in told.json["error"]["message"]

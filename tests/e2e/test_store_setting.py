@@ -26,7 +26,9 @@ def written(hold: HomeForTests) -> dict[str, object]:
     return tomllib.loads((hold.path / "config.toml").read_text())
 
 
-def test_the_variable_is_the_setting_of_a_new_home_and_is_compared_from_then_on(hold: HomeForTests, tmp_path: Path) -> None:
+def test_the_variable_is_the_setting_of_a_new_home_and_is_compared_from_then_on(
+    hold: HomeForTests, tmp_path: Path
+) -> None:
     file, other = tmp_path / "kept.db", tmp_path / "other.db"
     url = f"sqlite:///{file}"
     assert hold("ls", HOLDFAST_STORE=url).code == 0  # whichever command makes it
@@ -75,7 +77,9 @@ def test_a_variable_that_is_no_store_makes_no_home(hold: HomeForTests) -> None:
 
 
 def test_no_request_names_a_store(hold: HomeForTests, tmp_path: Path) -> None:
-    for n, url in enumerate((f"sqlite:///{tmp_path}/a.db", "sqlite:////etc/passwd", "postgresql://x@127.0.0.1:1/y", "")):
+    for n, url in enumerate(
+        (f"sqlite:///{tmp_path}/a.db", "sqlite:////etc/passwd", "postgresql://x@127.0.0.1:1/y", "")
+    ):
         with pytest.raises(HoldfastError, match="no request names a store"):
             hold.host.call("work", call="run_ls", args={}, store=url)
         with pytest.raises(HoldfastError, match="no request names a store"):  # once the store is open, too
@@ -101,8 +105,13 @@ def test_only_a_person_outside_of_any_session_changes_it_and_not_while_a_run_is_
     assert (told.code, told.json["error"]["code"]) == (5, "busy")
     run.step("goes on", lambda: 1)
     run.finish()
-    for wrong, code in ((f"sqlite:///{hold.path}/host.db", 2), ("nonsense", 2), ("postgresql://u@127.0.0.1:1/d", 1),
-                        (f"sqlite:///{tmp_path}/no/such/folder.db", 1), ("redis://x", 2)):  # fmt: skip
+    for wrong, code in (
+        (f"sqlite:///{hold.path}/host.db", 2),
+        ("nonsense", 2),
+        ("postgresql://u@127.0.0.1:1/d", 1),
+        (f"sqlite:///{tmp_path}/no/such/folder.db", 1),
+        ("redis://x", 2),
+    ):
         told = hold("store", "use", wrong)
         assert (told.code, told.err.count("\n")) == (code, 1), told.err
     assert hold.host.call("store")["store"] == before
@@ -126,7 +135,12 @@ def test_a_password_is_kept_apart_and_never_shown(hold: HomeForTests, postgres: 
     with_it = hold("work", "ls", "--json", HOLDFAST_STORE=url)
     without = hold("work", "ls", "--json", HOLDFAST_STORE=url.replace(":secret@", "@"))
     assert len(with_it.json) == len(without.json) == 1
-    shown = hold("status", "--json").out + hold("status").out + hold("timeline", "--json").out + hold("doctor", "--json").out
+    shown = (
+        hold("status", "--json").out
+        + hold("status").out
+        + hold("timeline", "--json").out
+        + hold("doctor", "--json").out
+    )
     assert "postgresql://" in shown
     assert ":secret" not in shown
     assert "secret" not in repr(hold.host.call("store"))

@@ -41,9 +41,13 @@ def items(host: Host, **how: Any) -> list[dict[str, Any]]:
     return [i for i in host.call("inbox", **how)["items"] if i["kind"] in ("held_controls", "control_request")]
 
 
-def test_a_takeover_takes_back_what_an_agent_sent_and_the_program_has_not_read(hold: HomeForTests, bot: Host, tmp_path: Path) -> None:
+def test_a_takeover_takes_back_what_an_agent_sent_and_the_program_has_not_read(
+    hold: HomeForTests, bot: Host, tmp_path: Path
+) -> None:
     go = tmp_path / "go"
-    busy = hold.run("bash", "-c", f"while ! [ -e {go} ]; do sleep 0.05; done; while read -r l; do echo RAN $l; done", name="web2")
+    busy = hold.run(
+        "bash", "-c", f"while ! [ -e {go} ]; do sleep 0.05; done; while read -r l; do echo RAN $l; done", name="web2"
+    )
     enrol(hold, "second", verbs=["view", "type"], sessions=["web2"])
     with acting_as(hold, "second") as agent:
         agent.session("web2").send("deploy --prod\r")
@@ -57,7 +61,9 @@ def test_a_takeover_takes_back_what_an_agent_sent_and_the_program_has_not_read(h
     assert entry["flushed"] == 14
 
 
-def test_detaching_hands_a_takeover_back_to_the_agent_unless_it_is_kept(hold: HomeForTests, web: Session, bot: Host) -> None:
+def test_detaching_hands_a_takeover_back_to_the_agent_unless_it_is_kept(
+    hold: HomeForTests, web: Session, bot: Host
+) -> None:
     bot.session("web").take()
     with AttachedTerminal(hold, "attach", "web", "--take") as terminal:
         terminal.shows("ready")  # until then it is the terminal itself that takes the keys
@@ -81,7 +87,9 @@ def test_detaching_hands_a_takeover_back_to_the_agent_unless_it_is_kept(hold: Ho
     assert hold("attach", "web", "--keep").code == 2
 
 
-def test_a_person_who_is_away_is_warned_and_may_hand_back_from_the_inbox(hold: HomeForTests, web: Session, bot: Host) -> None:
+def test_a_person_who_is_away_is_warned_and_may_hand_back_from_the_inbox(
+    hold: HomeForTests, web: Session, bot: Host
+) -> None:
     (hold.path / "config.toml").write_text('takeover_max = "6s"\n')
     bot.session("web").take()
     assert hold("take", "web").code == 0
@@ -100,7 +108,9 @@ def test_a_person_who_is_away_is_warned_and_may_hand_back_from_the_inbox(hold: H
     assert away["operator_kind"] == "human"
 
 
-def test_a_takeover_ends_after_takeover_max_and_the_inbox_forgets_it(hold: HomeForTests, web: Session, bot: Host) -> None:
+def test_a_takeover_ends_after_takeover_max_and_the_inbox_forgets_it(
+    hold: HomeForTests, web: Session, bot: Host
+) -> None:
     (hold.path / "config.toml").write_text('takeover_max = "1s"\n')
     hold.host.call("take", session="web")
     until(lambda: holder(web) is None, 30)
@@ -115,7 +125,9 @@ def test_a_person_is_asked_by_a_person_and_force_is_recorded(hold: HomeForTests,
         grace.session("web").take()
         for answer in (True, False):
             outcome: list[Any] = []
-            taking = threading.Thread(target=lambda outcome=outcome: outcome.append(hold("take", "web", "--why", "my turn")))
+            taking = threading.Thread(
+                target=lambda outcome=outcome: outcome.append(hold("take", "web", "--why", "my turn"))
+            )
             taking.start()
             (item,) = until(lambda: items(grace), 30)
             assert (item["kind"], item["text"]) == ("control_request", "my turn")
@@ -140,7 +152,9 @@ def test_a_person_is_asked_by_a_person_and_force_is_recorded(hold: HomeForTests,
 
 def test_an_agent_that_dies_holds_nothing(hold: HomeForTests, web: Session, bot: Host) -> None:
     code = "import sys, holdfast\nholdfast.connect(operator='bot').session('web').take()\nprint('held', flush=True)\ninput()"
-    with subprocess.Popen([sys.executable, "-c", code], env=hold.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=hold.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as agent:
         assert agent.stdout is not None
         assert agent.stdout.readline() == b"held\n"
         assert holder(web) == "bot"

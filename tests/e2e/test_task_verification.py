@@ -26,13 +26,26 @@ def verification(hold: HomeForTests, *commands: Any, id: str = "1") -> list[Json
 
 def test_verification_tells_each_end_as_it_was_seen(hold: HomeForTests, shop: Path) -> None:
     results = verification(
-        hold, "pwd; echo err >&2", ["printf", "%s|", "a b", "c"], "exit 3", {"command": "sleep 600", "timeout_s": 0.2},
-        "kill -9 $$", ["no-such-program-x"], 'echo "$HOLDFAST_TASK"', "head -c 300000 /dev/zero | tr '\\0' x; echo end",
-    )  # fmt: skip
+        hold,
+        "pwd; echo err >&2",
+        ["printf", "%s|", "a b", "c"],
+        "exit 3",
+        {"command": "sleep 600", "timeout_s": 0.2},
+        "kill -9 $$",
+        ["no-such-program-x"],
+        'echo "$HOLDFAST_TASK"',
+        "head -c 300000 /dev/zero | tr '\\0' x; echo end",
+    )
     assert [(r["state"], r["exit_code"]) for r in results] == [
-        ("passed", 0), ("passed", 0), ("failed", 3), ("timeout", None), ("failed", 137), ("failed", 127), ("passed", 0),
         ("passed", 0),
-    ]  # fmt: skip
+        ("passed", 0),
+        ("failed", 3),
+        ("timeout", None),
+        ("failed", 137),
+        ("failed", 127),
+        ("passed", 0),
+        ("passed", 0),
+    ]
     tails = [r["tail"] for r in results]
     assert tails[:3] == [f"{shop}\nerr\n", "a b|c|", ""]
     assert tails[6] == "shop/1\n"

@@ -27,8 +27,10 @@ def test_a_project_goes_from_its_first_task_to_its_last_phase(hold: HomeForTests
     assert state["project_name"] == "shop"
     assert (state["active_phase"], state["completed_phases"], state["remaining_phases"]) == ("build", [], ["ship"])
     assert [(t["task_id"], t["status"], t["backend"]) for t in state["tasks"]] == [
-        ("1.1", "ready", None), ("1", "pending", None), ("2.1", "pending", None)
-    ]  # fmt: skip
+        ("1.1", "ready", None),
+        ("1", "pending", None),
+        ("2.1", "pending", None),
+    ]
     started = ok(hold, "task", "start", "1.1")
     assert started["run"] == started["run_id"]
     assert hold("task", "start", "1.1").out.strip() == started["run"]
@@ -42,13 +44,15 @@ def test_a_project_goes_from_its_first_task_to_its_last_phase(hold: HomeForTests
     assert (told["status"], told["active_phase"]) == ("done", "ship")
     ok(hold, "task", "done", "2.1")
     state = ok(hold, "project", "show")
-    assert (state["active_phase"], state["completed_phases"], state["remaining_phases"]) == (None, ["build", "ship"], [])
+    assert (state["active_phase"], state["completed_phases"], state["remaining_phases"]) == (
+        None,
+        ["build", "ship"],
+        [],
+    )
     assert hold("task", "ls").out.splitlines()[0].split("\t")[:2] == ["1.1", "done"]
 
 
-def test_done_with_failing_verification_exits_1_in_one_line_and_changes_nothing(
-    hold: HomeForTests, shop: Path
-) -> None:
+def test_done_with_failing_verification_exits_1_in_one_line_and_changes_nothing(hold: HomeForTests, shop: Path) -> None:
     ok(hold, "task", "add", "Bake", "--id", "1", "--verify", "echo almost", "--verify", "echo burnt; exit 7")
     never = hold("task", "done", "1")
     assert (never.code, never.out, one_line(never.err)) == (1, "", True)
@@ -86,11 +90,20 @@ def test_someone_else_goes_on_from_the_blocked_report_on_another_backend(hold: H
     assert {"failure_type", "failure_detail", "suggested_focus", "convergence"} <= report["classification"].keys()
     assert report["classification"]["failure_detail"] == "flat 2"
     assert [(a["n"], a["backend"], a["outcome"]) for a in report["attempts"]] == [
-        (1, "claude", "failed"), (2, "claude", "failed")
-    ]  # fmt: skip
+        (1, "claude", "failed"),
+        (2, "claude", "failed"),
+    ]
     text = hold("task", "show", "1").out
-    for fact in ("no yeast", "flat 1", "flat 2", "the oven", "test_failure", "test -f bread", report["run_id"],
-                 "hold task unblock 1"):  # fmt: skip
+    for fact in (
+        "no yeast",
+        "flat 1",
+        "flat 2",
+        "the oven",
+        "test_failure",
+        "test -f bread",
+        report["run_id"],
+        "hold task unblock 1",
+    ):
         assert fact in text
     assert hold("task", "start", "1").code == 5
     enrol(hold, "bert", "human", verbs=["view", "start", "work"])
@@ -196,12 +209,14 @@ def test_bad_input_is_one_line_with_its_code_and_changes_nothing(hold: HomeForTe
 def test_a_contract_file_is_checked_whole(hold: HomeForTests, shop: Path, tmp_path: Path) -> None:
     file = tmp_path / "contract.toml"
     for text, facts in (
-        ('scope = ["/etc"]\ncolour = "red"\nverification = [{command = "x", timeout_s = -1}]',
-         ["goal is missing", "'colour'", "'/etc'", "timeout_s"]),
+        (
+            'scope = ["/etc"]\ncolour = "red"\nverification = [{command = "x", timeout_s = -1}]',
+            ["goal is missing", "'colour'", "'/etc'", "timeout_s"],
+        ),
         ("goal = [", ["neither JSON nor TOML"]),
         ('{"goal": "g", "depends_on": "1"}', ["depends_on is a list"]),
         ('{"goal": "g", "verification": [{"timeout_s": 3}]}', ["no command"]),
-    ):  # fmt: skip
+    ):
         file.write_text(text)
         told = hold("task", "add", "t", "--contract", str(file))
         assert (told.code, one_line(told.err)) == (2, True)

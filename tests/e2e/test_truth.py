@@ -60,7 +60,7 @@ def test_a_lock_and_a_live_database_connection_show_in_status(hold: HomeForTests
     server = subprocess.Popen(
         ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)],
         stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     try:
         locked = tmp_path / "locked"
         program = (
@@ -87,10 +87,31 @@ def test_the_session_object_has_every_field_of_the_contract(hold: HomeForTests) 
     hold.run("cat", name="s")
     view = hold("status", "s", "--json").json
     fields = {
-        "id", "name", "host", "kind", "generation", "state", "attached_count", "activity", "command", "cwd", "pid", "created_at",
-        "started_by", "acts_as", "exit", "output", "processes", "ports", "connections", "files", "pty", "controls", "attached",
+        "id",
+        "name",
+        "host",
+        "kind",
+        "generation",
+        "state",
+        "attached_count",
+        "activity",
+        "command",
+        "cwd",
+        "pid",
+        "created_at",
+        "started_by",
+        "acts_as",
+        "exit",
+        "output",
+        "processes",
+        "ports",
+        "connections",
+        "files",
+        "pty",
+        "controls",
+        "attached",
         "observed_at",
-    }  # fmt: skip
+    }
     assert fields <= set(view)
     assert set(view["activity"]) == {"kind", "confidence", "evidence", "prompt", "says"}
     assert set(view["output"]) == {"start", "end", "durable"}
@@ -136,7 +157,9 @@ def test_a_prompt_and_a_secret_are_recognised_with_evidence(hold: HomeForTests) 
 
 
 def test_wait_for_text_spans_chunks_and_resumes_by_offset(hold: HomeForTests) -> None:
-    s = hold.run("sh", "-c", "printf 'needle in '; sleep 0.2; printf 'a haystack\\n'; sleep 0.2; echo needle in another; cat")
+    s = hold.run(
+        "sh", "-c", "printf 'needle in '; sleep 0.2; printf 'a haystack\\n'; sleep 0.2; echo needle in another; cat"
+    )
     first = s.wait(text="needle in a h", timeout=20)
     assert first.detail["match"] == "needle in a h"
     second = s.wait(text="needle", start=first.offset, timeout=20)
@@ -179,6 +202,17 @@ def test_the_keeper_loads_neither_asyncio_nor_anything_outside_the_standard_libr
     root = Path(sys.modules["holdfast"].__file__ or "").parent.parent
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program, str(root)], capture_output=True, check=True)
     loaded = set(json.loads(done.stdout))
-    unwanted = {"asyncio", "typing", "dataclasses", "msgspec", "re2", "subprocess", "logging", "threading", "datetime", "tempfile"}
+    unwanted = {
+        "asyncio",
+        "typing",
+        "dataclasses",
+        "msgspec",
+        "re2",
+        "subprocess",
+        "logging",
+        "threading",
+        "datetime",
+        "tempfile",
+    }
     assert loaded & unwanted == set()
     assert hold.path.exists()

@@ -16,7 +16,9 @@ _QUIET_S = 0.3  # windows that answer each other do so thousands of times in it
 def switches(pids: list[int]) -> dict[int, int]:
     """How often each was put to sleep and woken, by the kernel's count."""
     return {
-        pid: sum(int(x.split()[1]) for x in Path(f"/proc/{pid}/status").read_text().splitlines() if "ctxt_switches" in x)
+        pid: sum(
+            int(x.split()[1]) for x in Path(f"/proc/{pid}/status").read_text().splitlines() if "ctxt_switches" in x
+        )
         for pid in pids
     }
 

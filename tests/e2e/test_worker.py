@@ -152,9 +152,11 @@ def started(hold: HomeForTests, tmp_path: Path) -> Iterator[Any]:
     def start(*words: str) -> tuple[subprocess.Popen[bytes], Path]:
         lines = tmp_path / f"worker{len(made)}.lines"
         with open(lines, "wb") as file:
-            made.append(subprocess.Popen(
-                [*HOLD, "worker", "app:jobs", *words], env=hold.env, cwd=tmp_path, stdout=file, stderr=file
-            ))
+            made.append(
+                subprocess.Popen(
+                    [*HOLD, "worker", "app:jobs", *words], env=hold.env, cwd=tmp_path, stdout=file, stderr=file
+                )
+            )
         return made[-1], lines
 
     yield start
@@ -170,9 +172,13 @@ def worker(hold: HomeForTests, tmp_path: Path) -> Any:
 
     def work(*words: str, jobs: str = "app:jobs") -> Result:
         done = subprocess.run(
-            [*HOLD, "worker", jobs, "--once", *words], env=hold.env, cwd=tmp_path, capture_output=True,
-            timeout=DEADLINE_S, check=False,
-        )  # fmt: skip
+            [*HOLD, "worker", jobs, "--once", *words],
+            env=hold.env,
+            cwd=tmp_path,
+            capture_output=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
         return Result(done)
 
     return work

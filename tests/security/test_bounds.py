@@ -110,9 +110,15 @@ ASK = (
     "    print(json.loads(f.read(int.from_bytes(f.read(4), 'big'))).get('error', {}).get('code'))\n"
 )
 ODD: list[dict[str, Any]] = [
-    {"limits": {"pids": "many"}}, {"limits": {"memory": [1]}}, {"limits": {"log": {}}}, {"limits": "none"},
-    {"limits": {"pids": -1}}, {"limits": {"memory": 1e300}}, {"umask": "x"}, {"umask": 1 << 40},
-]  # fmt: skip
+    {"limits": {"pids": "many"}},
+    {"limits": {"memory": [1]}},
+    {"limits": {"log": {}}},
+    {"limits": "none"},
+    {"limits": {"pids": -1}},
+    {"limits": {"memory": 1e300}},
+    {"umask": "x"},
+    {"umask": 1 << 40},
+]
 
 
 def test_limits_of_another_type_are_an_error_of_the_one_who_sent_them(hold: HomeForTests, tmp_path: Path) -> None:

@@ -84,9 +84,8 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites_and_only_its_hash_is_st
     assert asked(url, "/api/me", Cookie=f"holdfast-{url.rpartition(':')[2]}={secret}") == 200
     hold.host.timeline()  # written down by now
     kept = [
-        p for p in hold.path.rglob("*")
-        if p.is_file() and any(s.encode() in p.read_bytes() for s in (secret, given))
-    ]  # fmt: skip
+        p for p in hold.path.rglob("*") if p.is_file() and any(s.encode() in p.read_bytes() for s in (secret, given))
+    ]
     assert kept == []
 
 
@@ -162,12 +161,16 @@ async def test_a_socket_opens_only_for_our_own_page_or_a_token(hold: HomeForTest
     url = browser.url
     for path in ("/api/live", "/api/sessions/kitten/attach"):
         refused: list[dict[str, str]] = [
-            {}, {"Origin": url}, {"Cookie": browser.cookie}, {"Cookie": browser.cookie, "Origin": "http://evil.example"},
-            {"Cookie": browser.cookie, "Origin": "null"}, {"Cookie": "holdfast=x", "Origin": url},
+            {},
+            {"Origin": url},
+            {"Cookie": browser.cookie},
+            {"Cookie": browser.cookie, "Origin": "http://evil.example"},
+            {"Cookie": browser.cookie, "Origin": "null"},
+            {"Cookie": "holdfast=x", "Origin": url},
             {"Cookie": browser.cookie, "Origin": url, "Sec-Fetch-Site": "same-site"},
             {"Authorization": "Bearer hft_nothing"},
             {"Cookie": browser.cookie, "Origin": url, "Authorization": "Bearer hft_nothing"},
-        ]  # fmt: skip
+        ]
         for headers in refused:
             with pytest.raises(InvalidStatus):
                 async with opened(url, path, dict(headers)):
@@ -186,10 +189,24 @@ def test_only_the_pages_own_files_are_served(hold: HomeForTests) -> None:
     url = serve(hold)
     secret = hold.path / "secret.txt"
     secret.write_text("do not show")
-    for path in ("/../../secret.txt", "/..%2f..%2fsecret.txt", "/%2e%2e/%2e%2e/app.py", "/assets/../../app.py",
-                 "/assets/%2e%2e/%2e%2e/app.py", "//etc/passwd", "/%2fetc/passwd", "/assets/..%5c..%5capp.py",
-                 "/.sources", "/assets/.hidden", "/%00", "/index.html%00.txt", "/assets/%ff", "/assets//etc/passwd",
-                 f"/{secret}", "/assets/" + "x" * 4000):  # fmt: skip
+    for path in (
+        "/../../secret.txt",
+        "/..%2f..%2fsecret.txt",
+        "/%2e%2e/%2e%2e/app.py",
+        "/assets/../../app.py",
+        "/assets/%2e%2e/%2e%2e/app.py",
+        "//etc/passwd",
+        "/%2fetc/passwd",
+        "/assets/..%5c..%5capp.py",
+        "/.sources",
+        "/assets/.hidden",
+        "/%00",
+        "/index.html%00.txt",
+        "/assets/%ff",
+        "/assets//etc/passwd",
+        f"/{secret}",
+        "/assets/" + "x" * 4000,
+    ):
         status, said = request(url, path, method="GET")
         assert status in (200, 400, 404), path
         assert "do not show" not in str(said), path
@@ -222,9 +239,21 @@ def test_garbage_and_giants_are_refused_in_one_form(hold: HomeForTests, browser:
     def post(path: str, body: bytes) -> httpx.Response:
         return browser.http.post(path, content=body)
 
-    for body in (b"{garbage", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"command": "ls"}', b'{"nothing": 1}',
-                 b'{"command": [1]}', b'{"command": ["a\\u0000b"]}', b'{"name": ""}', b'{"name": "../x"}',
-                 b'{"cwd": "/nowhere/at/all", "command": ["true"]}', b'{"cols": 0, "rows": 0}'):  # fmt: skip
+    for body in (
+        b"{garbage",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"command": "ls"}',
+        b'{"nothing": 1}',
+        b'{"command": [1]}',
+        b'{"command": ["a\\u0000b"]}',
+        b'{"name": ""}',
+        b'{"name": "../x"}',
+        b'{"cwd": "/nowhere/at/all", "command": ["true"]}',
+        b'{"cols": 0, "rows": 0}',
+    ):
         done = post("/api/sessions", body)
         assert 400 <= done.status_code < 500, body[:40]
         assert set(done.json()["error"]) >= {"code", "message", "hint"}
@@ -232,10 +261,22 @@ def test_garbage_and_giants_are_refused_in_one_form(hold: HomeForTests, browser:
     assert post("/api/sessions", b"x" * (WEB_BODY_BYTES_MAX + 1)).status_code == 413
     huge = {"Content-Length": str(1 << 40), "Cookie": browser.cookie, "Origin": browser.url}
     assert asked(browser.url, "/api/sessions", "POST", b"{}", **huge) == 413
-    for path in ("/api/sessions?all=maybe", "/api/sessions?nothing=1", "/api/sessions?all=1&all=1",
-                 "/api/sessions/x/timeline?before=-1", "/api/away", "/api/away?since=never", "/api/tasks",
-                 "/api/runs/run_nothing", "/api/sessions/%00", "/api/sessions/..%2f..", "/api/nothing",
-                 "/api/report?since=7d&format=exe", "/api/inbox/ask_x/answer", "/api/sessions/" + "x" * 3000):  # fmt: skip
+    for path in (
+        "/api/sessions?all=maybe",
+        "/api/sessions?nothing=1",
+        "/api/sessions?all=1&all=1",
+        "/api/sessions/x/timeline?before=-1",
+        "/api/away",
+        "/api/away?since=never",
+        "/api/tasks",
+        "/api/runs/run_nothing",
+        "/api/sessions/%00",
+        "/api/sessions/..%2f..",
+        "/api/nothing",
+        "/api/report?since=7d&format=exe",
+        "/api/inbox/ask_x/answer",
+        "/api/sessions/" + "x" * 3000,
+    ):
         done = browser.http.get(path)
         assert done.status_code in (400, 404, 405), (path, done.text)
     assert browser.get("/api/sessions") == []
@@ -248,10 +289,21 @@ async def test_nonsense_on_a_socket_closes_that_socket_and_nothing_else(hold: Ho
     path = "/api/sessions/kitten/attach"
     async with browser.socket(path) as good:
         await good.text("controls")
-        for nonsense in ("", "null", "{}", "[" * 10_000, '{"kind": "nothing"}', '{"kind": "input"}',
-                         '{"kind": "input", "seq": 0, "data": ""}', '{"kind": "input", "seq": 1, "data": "%%"}',
-                         '{"kind": "resize", "cols": 0, "rows": 0}', '{"kind": "resize", "cols": 99999, "rows": 1}',
-                         '{"kind": "ack", "offset": -1}', '{"kind": "ack", "offset": 1e99}', b"\x00\x01"):  # fmt: skip
+        for nonsense in (
+            "",
+            "null",
+            "{}",
+            "[" * 10_000,
+            '{"kind": "nothing"}',
+            '{"kind": "input"}',
+            '{"kind": "input", "seq": 0, "data": ""}',
+            '{"kind": "input", "seq": 1, "data": "%%"}',
+            '{"kind": "resize", "cols": 0, "rows": 0}',
+            '{"kind": "resize", "cols": 99999, "rows": 1}',
+            '{"kind": "ack", "offset": -1}',
+            '{"kind": "ack", "offset": 1e99}',
+            b"\x00\x01",
+        ):
             async with browser.socket(path) as bad:
                 await bad.text("controls")
                 await bad.line.send(nonsense)
@@ -261,7 +313,15 @@ async def test_nonsense_on_a_socket_closes_that_socket_and_nothing_else(hold: Ho
             with contextlib.suppress(Exception):
                 await bad.line.send("x" * (1 << 20))
             assert await bad.closed() == 1009, "too large"
-        for query in ("from=-1", "from=x", "client=a%20b", "cols=0&rows=0", "cols=x", "nothing=1", "client=" + "x" * 65):
+        for query in (
+            "from=-1",
+            "from=x",
+            "client=a%20b",
+            "cols=0&rows=0",
+            "cols=x",
+            "nothing=1",
+            "client=" + "x" * 65,
+        ):
             async with browser.socket(f"{path}?{query}") as bad:
                 assert await bad.closed() == 1008, query
         async with browser.socket("/api/sessions/nothing/attach") as bad:
@@ -283,8 +343,14 @@ async def test_a_token_does_what_its_operator_may_and_no_more(hold: HomeForTests
     _, me = request(url, "/api/me", method="GET", token=secret)
     assert isinstance(me, dict)
     assert me["operator"]["name"] == "helper"
-    for path in ("/api/sessions/mine", "/api/sessions/mine/screen", "/api/sessions/mine/timeline",
-                 "/api/sessions/mine/recording", "/api/sessions/mine/marks", "/api/journal/verify"):  # fmt: skip
+    for path in (
+        "/api/sessions/mine",
+        "/api/sessions/mine/screen",
+        "/api/sessions/mine/timeline",
+        "/api/sessions/mine/recording",
+        "/api/sessions/mine/marks",
+        "/api/journal/verify",
+    ):
         assert asked(url, path, **theirs) in (403, 404), path
     for path, body in (("take", {}), ("send", {"text": "x"}), ("kill", {}), ("stop", {}), ("rename", {"name": "x"})):
         assert asked(url, f"/api/sessions/mine/{path}", "POST", body, **theirs) in (403, 404), path
@@ -317,9 +383,17 @@ def test_a_secret_stands_nowhere_but_in_the_request_that_carried_it(
     assert done["state"] == "answered"
     assert secret not in json.dumps(done)
     assert hold.host.session("login").wait(text="got 21", start=0, timeout=60).event == "text"
-    seen = [browser.http.get(path).text for path in (
-        "/api/inbox?all=1", "/api/sessions/login/timeline", "/api/sessions/login/recording", "/api/sessions/login/marks",
-        "/api/away?since=1h", "/api/timeline", "/api/sessions?all=1",
-    )]  # fmt: skip
+    seen = [
+        browser.http.get(path).text
+        for path in (
+            "/api/inbox?all=1",
+            "/api/sessions/login/timeline",
+            "/api/sessions/login/recording",
+            "/api/sessions/login/marks",
+            "/api/away?since=1h",
+            "/api/timeline",
+            "/api/sessions?all=1",
+        )
+    ]
     assert not any(secret in text for text in seen)
     assert [p for p in hold.path.rglob("*") if p.is_file() and secret.encode() in p.read_bytes()] == []

@@ -142,7 +142,9 @@ def refused(act: Callable[[], object]) -> HoldfastError:
 
 
 @pytest.mark.parametrize("change", [{"verification": ["true"]}, {"scope": ["**"]}, {"goal": "rest"}])
-def test_an_agent_does_not_change_a_persons_contract_and_is_told_to_ask(project: Project, change: dict[str, Any]) -> None:
+def test_an_agent_does_not_change_a_persons_contract_and_is_told_to_ask(
+    project: Project, change: dict[str, Any]
+) -> None:
     project.add("1", **CONTRACT)
     with acting_as(project.hold, "mole") as mole:
         error = refused(lambda: mole.work.tasks.edit("1", change, project="demo"))
@@ -161,7 +163,9 @@ def test_an_agent_edits_what_agents_wrote_until_a_person_has_had_a_hand_in_it(pr
         vole.work.tasks.edit("1", {"scope": ["lib/**"]}, project="demo")
         assert project.show("1")["contract_version"] == 3
         project.tasks.edit("1", {"verification": ["make check"]}, project="demo")
-        assert refused(lambda: mole.work.tasks.edit("1", {"verification": ["true"]}, project="demo")).code == "not_allowed"
+        assert (
+            refused(lambda: mole.work.tasks.edit("1", {"verification": ["true"]}, project="demo")).code == "not_allowed"
+        )
         made = mole.work.tasks.start("1", project="demo")  # the work itself is still its own
         mole.work.tasks.fail("1", run=made["run"], why="too hard", project="demo")
 

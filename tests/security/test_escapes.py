@@ -67,14 +67,17 @@ def world(hold: HomeForTests, me: str, tmp_path: Path) -> Iterator[World]:
         finally:
             bystander.kill()
             if tmux.exists():
-                subprocess.run(["tmux", "-S", str(tmux), "kill-server"], capture_output=True, check=False, timeout=WAIT_S)
+                subprocess.run(
+                    ["tmux", "-S", str(tmux), "kill-server"], capture_output=True, check=False, timeout=WAIT_S
+                )
 
 
 @pytest.fixture(params=["plain", "isolated"])
 def session(request: pytest.FixtureRequest, hold: HomeForTests, world: World) -> Session:
     isolated = request.param == "isolated"
-    return hold.run("bash", "--norc", name="bots", acts_as="bot", cwd=str(world.work), isolate=isolated,
-                    env={"PS1": "bot> "})  # fmt: skip
+    return hold.run(
+        "bash", "--norc", name="bots", acts_as="bot", cwd=str(world.work), isolate=isolated, env={"PS1": "bot> "}
+    )
 
 
 def isolated(session: Session) -> bool:
@@ -141,7 +144,14 @@ def test_a_service_outside_that_starts_programs_is_a_way_out(session: Session, w
 
 @pytest.mark.parametrize("session", ["isolated"], indirect=True)
 def test_the_tools_of_those_services_find_nobody_inside(session: Session) -> None:
-    for place in ("/run/systemd", "/run/dbus", "/run/user", "/var/spool/cron", "/var/run/docker.sock", "/run/docker.sock"):
+    for place in (
+        "/run/systemd",
+        "/run/dbus",
+        "/run/user",
+        "/var/spool/cron",
+        "/var/run/docker.sock",
+        "/run/docker.sock",
+    ):
         assert not reaches(session, f"test -e {place}")
     if shutil.which("systemd-run"):
         assert not reaches(session, "systemd-run --user true")
@@ -193,12 +203,20 @@ def test_the_same_user_reaches_what_is_the_user_s_and_an_isolated_program_does_n
         pytest.skip("yama allows no ptrace of others here")
     (world.work / "ptrace.py").write_text(PTRACE)
     until(lambda: any((world.home / "sessions" / world.other.id).glob("out*")))
-    words = OUT[what].format(home=world.home, key=world.key, other=world.other.id, bystander=world.bystander,
-                             python=sys.executable, user=user)  # fmt: skip
+    words = OUT[what].format(
+        home=world.home,
+        key=world.key,
+        other=world.other.id,
+        bystander=world.bystander,
+        python=sys.executable,
+        user=user,
+    )
     assert reaches(session, words) is not isolated(session)
 
 
-def test_what_is_inside_cannot_signal_stop_or_outlive_its_session(hold: HomeForTests, session: Session, world: World) -> None:
+def test_what_is_inside_cannot_signal_stop_or_outlive_its_session(
+    hold: HomeForTests, session: Session, world: World
+) -> None:
     """A process that left its terminal, its group and its parent is still the session's, and ends with it."""
     mark = "1234567"
     assert reaches(session, f"setsid -f sh -c 'setsid -f sleep {mark}'; true")

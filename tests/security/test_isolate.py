@@ -127,10 +127,19 @@ def test_agents_buses_and_runtime_folders_stay_outside(start: Start, tmp_path: P
     with socket.socket(socket.AF_UNIX) as agent:
         agent.bind(str(runtime / "agent"))
         agent.listen()
-        env = {"SSH_AUTH_SOCK": str(runtime / "agent"), "XDG_RUNTIME_DIR": str(runtime), "DISPLAY": ":7",
-               "DBUS_SESSION_BUS_ADDRESS": f"unix:path={runtime}/bus", "HOLDFAST_OPERATOR": "", "PS1": "p> "}  # fmt: skip
+        env = {
+            "SSH_AUTH_SOCK": str(runtime / "agent"),
+            "XDG_RUNTIME_DIR": str(runtime),
+            "DISPLAY": ":7",
+            "DBUS_SESSION_BUS_ADDRESS": f"unix:path={runtime}/bus",
+            "HOLDFAST_OPERATOR": "",
+            "PS1": "p> ",
+        }
         s = start("bash", "--norc", env=env, read=[str(tmp_path)])
-        assert told(s, "env | grep -cE '^(SSH_AUTH_SOCK|XDG_RUNTIME_DIR|DISPLAY|DBUS_|HOLDFAST_OPERATOR)' || true") == "0\n"
+        assert (
+            told(s, "env | grep -cE '^(SSH_AUTH_SOCK|XDG_RUNTIME_DIR|DISPLAY|DBUS_|HOLDFAST_OPERATOR)' || true")
+            == "0\n"
+        )
         assert told(s, f"ls -A {runtime}") == ""  # the folder around it is shown, and this one is empty
         fails(s, "ls /run/user /run/dbus /run/systemd /var/spool/cron")
 
@@ -170,8 +179,10 @@ def test_bubblewrap_itself_hears_nothing_of_the_session_s_variables(start: Start
     for process in wrappers:
         environ = Path(f"/proc/{process.pid}/environ").read_bytes()
         assert {pair.partition(b"=")[0] for pair in environ.split(b"\0") if pair} <= {
-            b"PATH", b"HOLDFAST_HOME", b"HOLDFAST_SESSION"
-        }  # fmt: skip
+            b"PATH",
+            b"HOLDFAST_HOME",
+            b"HOLDFAST_SESSION",
+        }
         assert "secret" not in process.command
 
 
@@ -336,7 +347,9 @@ def test_the_door_works_again_after_the_daemon_was_killed(hold: HomeForTests, in
 
 
 @pytest.mark.home("own")
-def test_without_a_daemon_a_program_inside_is_told_so_and_starts_none(hold: HomeForTests, start: Start, work: Path) -> None:
+def test_without_a_daemon_a_program_inside_is_told_so_and_starts_none(
+    hold: HomeForTests, start: Start, work: Path
+) -> None:
     s = start("sh", "-c", f"read go; {HOLD} ls > said 2>&1; echo $? > code")
     assert s.wait(input=True, timeout=WAIT_S).event != "timeout"
     channel = s.open()  # straight to the keeper: typing through the host would start it again
@@ -511,8 +524,13 @@ def test_a_folder_that_is_too_much_is_refused_with_what_to_do(hold: HomeForTests
 
 
 def test_the_home_is_never_shown_and_missing_paths_are_named(hold: HomeForTests, work: Path) -> None:
-    for words, code in ((["--read", str(hold.path)], 2), (["--cwd", str(hold.path)], 2), (["--read", "/"], 2),
-                        (["--write", "/nowhere/at/all"], 3), (["--cwd", "/nowhere"], 3)):  # fmt: skip
+    for words, code in (
+        (["--read", str(hold.path)], 2),
+        (["--cwd", str(hold.path)], 2),
+        (["--read", "/"], 2),
+        (["--write", "/nowhere/at/all"], 3),
+        (["--cwd", "/nowhere"], 3),
+    ):
         refused = hold("run", "-d", "--isolate", "--cwd", str(work), *words, "--", "true")
         assert (refused.code, refused.err.count("\n")) == (code, 1), refused.err
 

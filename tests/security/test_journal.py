@@ -79,8 +79,15 @@ def test_every_act_has_operator_epoch_offset_and_reason(hold: HomeForTests) -> N
     entries = journal(hold)
     by_kind = {e["kind"]: e for e in entries}
     assert [e["n"] for e in entries] == list(range(1, len(entries) + 1))
-    for kind, why in (("start", "w-run"), ("exec", "w-exec"), ("send", "w-send"), ("take", "w-take"),
-                      ("release", "w-release"), ("signal", "w-kill"), ("stop", "w-stop")):  # fmt: skip
+    for kind, why in (
+        ("start", "w-run"),
+        ("exec", "w-exec"),
+        ("send", "w-send"),
+        ("take", "w-take"),
+        ("release", "w-release"),
+        ("signal", "w-kill"),
+        ("stop", "w-stop"),
+    ):
         assert (by_kind[kind]["why"], by_kind[kind]["operator"]) == (why, me), kind
     assert by_kind["exec"]["text"] == "echo hello"
     assert by_kind["send"]["text"] == "echo sent\r"
@@ -189,8 +196,12 @@ def test_the_timeline_reads_like_a_story(hold: HomeForTests) -> None:
     hold("take", "web")
     me = hold.host.whoami()["name"]
     story = hold("timeline").out
-    for sentence in (f"{me} started web with “bash”", f"{me} enrolled bot (agent)",
-                     f"{me} ran “test -d /tmp” in web: “check the build”", f"{me} took the controls"):  # fmt: skip
+    for sentence in (
+        f"{me} started web with “bash”",
+        f"{me} enrolled bot (agent)",
+        f"{me} ran “test -d /tmp” in web: “check the build”",
+        f"{me} took the controls",
+    ):
         assert sentence in story
     only = hold("timeline", "web", "--json").json
     assert {e["kind"] for e in only} >= {"start", "exec", "take"}

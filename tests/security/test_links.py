@@ -59,7 +59,11 @@ def test_a_browser_may_what_its_person_may_and_ends_with_them(hold: HomeForTests
         assert anna.get("/api/me").status_code == 401
         assert request(browser.url, "/api/login", body={"token": own.json()["token"]})[0] == 403, "and her links"
     assert browser.get("/api/me")["operator"]["kind"] == "human"
-    noted = [(e["kind"], e["whom"]["name"], e.get("why")) for e in journal(hold, "link", "login") if e["whom"]["name"] == "anna"]
+    noted = [
+        (e["kind"], e["whom"]["name"], e.get("why"))
+        for e in journal(hold, "link", "login")
+        if e["whom"]["name"] == "anna"
+    ]
     assert noted == [("link", "anna", "her phone"), ("login", "anna", None), ("link", "anna", None)]
 
 
@@ -152,7 +156,9 @@ def test_another_address_is_answered_to_where_it_was_named_and_only_there(hold: 
     secret = done.json["host"]["web"]["link"].partition("#login=")[2]
     assert request(url, "/healthz", method="GET", Host=name)[0] == 200
     assert request(url, "/healthz", method="GET", Host=name, Origin="http://hold.example.org")[0] == 403
-    came = httpx.post(f"{url}/api/login", json={"token": secret}, headers={"Host": name, "Origin": public}, timeout=PATIENCE_S)
+    came = httpx.post(
+        f"{url}/api/login", json={"token": secret}, headers={"Host": name, "Origin": public}, timeout=PATIENCE_S
+    )
     assert came.status_code == 204
     assert "Secure" in came.headers["set-cookie"]
     assert hold("web", "link").out.startswith(public)
@@ -168,5 +174,9 @@ def test_a_link_is_drawn_in_the_terminal_and_says_where_it_reaches(hold: HomeFor
     *picture, link = done.out.splitlines()
     assert qr.read(qr.from_terminal("\n".join(picture), coloured=False)) == link
     assert "this machine alone" in done.err
-    for words in (("--web-url", "https://x"), ("--web", "0", "--web-url", "nonsense"), ("--web", "off", "--web-url", "https://x")):
+    for words in (
+        ("--web-url", "https://x"),
+        ("--web", "0", "--web-url", "nonsense"),
+        ("--web", "off", "--web-url", "https://x"),
+    ):
         assert hold("up", *words).code == 2

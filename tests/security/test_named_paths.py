@@ -51,7 +51,9 @@ async def test_over_http_no_file_of_the_owner_is_read(hold: HomeForTests, tmp_pa
         assert (await tools("artifact", run=run))["artifacts"] == []
 
 
-async def test_over_http_a_claim_about_a_file_is_told_as_it_was_last_looked_at(hold: HomeForTests, tmp_path: Path) -> None:
+async def test_over_http_a_claim_about_a_file_is_told_as_it_was_last_looked_at(
+    hold: HomeForTests, tmp_path: Path
+) -> None:
     url, secret = serve(hold), tmp_path / "secret.txt"
     secret.write_text("the owner's")
     async with over_http(url, token(hold, "remote")) as tools:
@@ -83,8 +85,12 @@ async def test_on_stdio_a_file_of_the_project_is_kept_and_any_other_needs_a_pers
         run = (await tools("task", do="start", task="t"))["run"]
         await tools("artifact", run=run, path="../report.md")
         assert (await tools("artifact", run=run, name="report.md"))["content"] == "all well"
-        for path, words in (("../pipe", "not a regular file"), ("/dev/null", "not a regular file"),
-                            ("/proc/self/environ", "no regular file"), ("../absent", "No such file")):  # fmt: skip
+        for path, words in (
+            ("../pipe", "not a regular file"),
+            ("/dev/null", "not a regular file"),
+            ("/proc/self/environ", "no regular file"),
+            ("../absent", "No such file"),
+        ):
             with pytest.raises(Refused, match=words):
                 await tools("artifact", run=run, path=path)
         with pytest.raises(Refused, match="Holdfast's own files"):
@@ -105,7 +111,9 @@ async def test_on_stdio_a_file_of_the_project_is_kept_and_any_other_needs_a_pers
             await tools("artifact", run=run, path="../link.md")
 
 
-@pytest.mark.parametrize("path", ["fifo", "/dev/zero", "/dev/tty", "/proc/self/environ", "/proc/kmsg", "/sys/kernel/profiling"])
+@pytest.mark.parametrize(
+    "path", ["fifo", "/dev/zero", "/dev/tty", "/proc/self/environ", "/proc/kmsg", "/sys/kernel/profiling"]
+)
 def test_a_claimed_file_is_a_regular_one_and_nothing_waits_for_any_other(tmp_path: Path, path: str) -> None:
     os.mkfifo(tmp_path / "fifo")
     found = claim_files.look(os.path.join(tmp_path, path), {})

@@ -36,7 +36,13 @@ def test_other_operators_sessions_are_invisible_without_view(hold: HomeForTests)
     as_bot: dict[str, Any] = {"HOLDFAST_OPERATOR": "bot"}
     assert hold("ls", "-a", "--json", **as_bot).json == []
     assert hold("ports", "--json", **as_bot).json == []
-    for command in (["status", "web"], ["logs", "web"], ["send", "web", "x"], ["stop", web.id], ["screen", web.id[:10]]):
+    for command in (
+        ["status", "web"],
+        ["logs", "web"],
+        ["send", "web", "x"],
+        ["stop", web.id],
+        ["screen", web.id[:10]],
+    ):
         assert hold(*command, **as_bot).code == 3, command
     assert hold("status", "--json", **as_bot).json["sessions"] == []
     assert web.status().state == "live"
@@ -62,8 +68,17 @@ def test_verbs_that_were_not_named_are_denied(hold: HomeForTests) -> None:
     as_eye: dict[str, Any] = {"HOLDFAST_OPERATOR": "eye"}
     assert hold("screen", "web", **as_eye).code == 0
     assert [s["name"] for s in hold("ls", "--json", **as_eye).json] == ["web"]
-    for words in (["send", "web", "x"], ["exec", "web", "--", "true"], ["kill", "web"], ["stop", "web"], ["take", "web"],
-                  ["restart", "web"], ["rename", "web", "mine"], ["run", "-d", "--", "true"], ["down"]):  # fmt: skip
+    for words in (
+        ["send", "web", "x"],
+        ["exec", "web", "--", "true"],
+        ["kill", "web"],
+        ["stop", "web"],
+        ["take", "web"],
+        ["restart", "web"],
+        ["rename", "web", "mine"],
+        ["run", "-d", "--", "true"],
+        ["down"],
+    ):
         done = hold(*words, **as_eye)
         assert done.code == 4, (words, done.out, done.err)
     assert {e["op"] for e in refusals(hold)} >= {"send", "exec", "kill", "stop", "take", "restart", "rename", "run"}
@@ -86,7 +101,9 @@ def test_a_channel_carries_only_the_rights_of_its_operator(hold: HomeForTests) -
 # -- what cannot be granted ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["bo\x1bt", "b\u043et", "\u0441\u043e\u0441\u043e", "a b", "", "op_bot", "b\u200dot", "x" * 65])
+@pytest.mark.parametrize(
+    "name", ["bo\x1bt", "b\u043et", "\u0441\u043e\u0441\u043e", "a b", "", "op_bot", "b\u200dot", "x" * 65]
+)
 def test_a_name_that_could_be_taken_for_another_is_refused(hold: HomeForTests, name: str) -> None:
     refused_by(hold, "operator", "add", name, "--kind", "agent")
 
@@ -109,7 +126,7 @@ def test_a_near_copy_of_a_name_is_refused(hold: HomeForTests) -> None:
         ["--grant", "view,delegate"],
         ["--grant", "enrol"],
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_granted_to_an_agent_is_refused(hold: HomeForTests, options: list[str]) -> None:
     refused_by(hold, "operator", "add", "bot", "--kind", "agent", *options)
     assert [o["name"] for o in hold.host.operators()] == [hold.host.whoami()["name"]]
@@ -343,7 +360,10 @@ def test_a_request_on_an_open_connection_ends_with_its_time(hold: HomeForTests) 
     hold.run("sleep", "600", name="web")
     enrol(hold, "bot", verbs=["view"], sessions=["web"], ttl=3.0)
     waiting = subprocess.run(
-        [*HOLD, "wait", "web", "--for", "exit", "--timeout", "100"], env={**hold.env, "HOLDFAST_OPERATOR": "bot"},
-        capture_output=True, timeout=90, check=False,
-    )  # fmt: skip
+        [*HOLD, "wait", "web", "--for", "exit", "--timeout", "100"],
+        env={**hold.env, "HOLDFAST_OPERATOR": "bot"},
+        capture_output=True,
+        timeout=90,
+        check=False,
+    )
     assert waiting.returncode in (3, 4)  # 3: it came so late that the session was gone for it already

@@ -41,7 +41,9 @@ class Proxied:
         connection = http.client.HTTPConnection(NAME, timeout=PATIENCE_S)
         connection.sock = self.nginx.trusted().wrap_socket(line, server_hostname=NAME)
         with contextlib.closing(connection):
-            connection.request(method, path, None if body is None else json.dumps(body), {k: v for k, v in sent.items() if v})
+            connection.request(
+                method, path, None if body is None else json.dumps(body), {k: v for k, v in sent.items() if v}
+            )
             answer = connection.getresponse()
             answer.read()
             return answer.status, answer.headers
@@ -57,10 +59,20 @@ class Proxied:
     @contextlib.asynccontextmanager
     async def socket(self, path: str, origin: str | None) -> AsyncIterator[Socket]:
         async with connect(
-            f"wss://{NAME}:{self.nginx.port}{path}", host="127.0.0.1", port=self.nginx.port, ssl=self.nginx.trusted(),
-            server_hostname=NAME, origin=origin, additional_headers={"Cookie": self.cookie}, compression=None,  # type: ignore[arg-type]
-            max_size=8 << 20, open_timeout=PATIENCE_S, close_timeout=CLOSE_S, ping_interval=None, proxy=None,
-        ) as line:  # fmt: skip
+            f"wss://{NAME}:{self.nginx.port}{path}",
+            host="127.0.0.1",
+            port=self.nginx.port,
+            ssl=self.nginx.trusted(),
+            server_hostname=NAME,
+            origin=origin,
+            additional_headers={"Cookie": self.cookie},
+            compression=None,  # type: ignore[arg-type]
+            max_size=8 << 20,
+            open_timeout=PATIENCE_S,
+            close_timeout=CLOSE_S,
+            ping_interval=None,
+            proxy=None,
+        ) as line:
             yield Socket(line)
 
 
@@ -85,7 +97,9 @@ def test_a_link_through_the_proxy_logs_a_browser_in_with_a_cookie_for_tls_alone(
     assert proxied.ask("GET", "/api/me")[0] == 401
 
 
-async def test_a_terminal_works_through_the_proxy_and_its_end_is_told_as_it_is(hold: HomeForTests, proxied: Proxied) -> None:
+async def test_a_terminal_works_through_the_proxy_and_its_end_is_told_as_it_is(
+    hold: HomeForTests, proxied: Proxied
+) -> None:
     hold.run("cat", name="kitten")
     proxied.log_in()
     async with (

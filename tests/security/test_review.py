@@ -41,7 +41,9 @@ def _said(session: Any) -> str:
     return "".join(read_all(session).decode(errors="replace").split())
 
 
-def test_who_leaves_without_waiting_for_the_answer_is_in_the_journal_all_the_same(hold: HomeForTests, tmp_path: Path) -> None:
+def test_who_leaves_without_waiting_for_the_answer_is_in_the_journal_all_the_same(
+    hold: HomeForTests, tmp_path: Path
+) -> None:
     """A request whose client is gone at once: what it did has its entry, and the controls are free again."""
     shell = hold.run("bash", "--norc", name="sh")
     assert shell.wait(input=True, timeout=60).event != "timeout"
@@ -123,15 +125,26 @@ def test_a_request_ends_with_the_last_of_the_grants_it_rests_on(hold: HomeForTes
 
 
 @pytest.mark.parametrize(
-    "request_", [
-        {"op": "wait", "session": "web", "for": "exit", "timeout": "soon"}, {"op": "wait", "session": "web", "for": "exit", "from": []},
-        {"op": "offset", "session": "web", "since": {}}, {"op": "timeline", "limit": "all"}, {"op": "timeline", "before": True},
-        {"op": "stop", "session": "web", "grace_s": [1]}, {"op": "prune", "older_than_s": "old"}, {"op": "recording", "session": "web", "from": "x"},
-        {"op": "exec", "session": "web", "words": ["id"], "timeout": "x"}, {"op": "send", "session": "web", "data": "?"},
-        {"op": "exec", "session": "web", "words": ["id"], "exec_id": {"a": 1}}, {"op": "attach", "session": "web", "env": [1]},
-    ], ids=lambda r: f"{r['op']} {list(r)[-1]}",
-)  # fmt: skip
-def test_a_value_of_another_type_is_an_error_of_the_one_who_sent_it(hold: HomeForTests, request_: dict[str, Any]) -> None:
+    "request_",
+    [
+        {"op": "wait", "session": "web", "for": "exit", "timeout": "soon"},
+        {"op": "wait", "session": "web", "for": "exit", "from": []},
+        {"op": "offset", "session": "web", "since": {}},
+        {"op": "timeline", "limit": "all"},
+        {"op": "timeline", "before": True},
+        {"op": "stop", "session": "web", "grace_s": [1]},
+        {"op": "prune", "older_than_s": "old"},
+        {"op": "recording", "session": "web", "from": "x"},
+        {"op": "exec", "session": "web", "words": ["id"], "timeout": "x"},
+        {"op": "send", "session": "web", "data": "?"},
+        {"op": "exec", "session": "web", "words": ["id"], "exec_id": {"a": 1}},
+        {"op": "attach", "session": "web", "env": [1]},
+    ],
+    ids=lambda r: f"{r['op']} {list(r)[-1]}",
+)
+def test_a_value_of_another_type_is_an_error_of_the_one_who_sent_it(
+    hold: HomeForTests, request_: dict[str, Any]
+) -> None:
     assert hold.run("bash", "--norc", name="web").wait(input=True, timeout=60).event != "timeout"
     with pytest.raises(HoldfastError) as e:
         hold.host.call(**request_)

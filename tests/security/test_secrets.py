@@ -37,7 +37,9 @@ def found_in(data: bytes, secret: str) -> bool:
 
 
 def files_with(folder: Path, secret: str) -> list[str]:
-    return [str(f) for f in folder.rglob("*") if f.is_file() and not f.is_symlink() and found_in(f.read_bytes(), secret)]
+    return [
+        str(f) for f in folder.rglob("*") if f.is_file() and not f.is_symlink() and found_in(f.read_bytes(), secret)
+    ]
 
 
 class Onlooker:
@@ -75,7 +77,9 @@ class Onlooker:
 
 def secret_item(hold: HomeForTests, session: Session) -> str:
     def waits() -> Any:
-        return [i["id"] for i in hold.host.call("inbox")["items"] if i["session"] == session.id and i["kind"] == "secret"]
+        return [
+            i["id"] for i in hold.host.call("inbox")["items"] if i["session"] == session.id and i["kind"] == "secret"
+        ]
 
     return str(until(waits, 30)[0])
 
@@ -83,11 +87,17 @@ def secret_item(hold: HomeForTests, session: Session) -> str:
 def nowhere(hold: HomeForTests, session: Session, secret: str) -> None:
     """Look at everything that Holdfast keeps or tells of this session."""
     told = [
-        hold("timeline", "-n", "0", "--json"), hold("timeline", "-n", "0"), hold("inbox", "-a", "--json"),
-        hold("logs", session.name, "--raw"), hold("export", session.name, "--cast", "-"),
-        hold("export", session.name, "--cast", "-", "--v2"), hold("replay", session.name, "--speed", "1000"),
-        hold("status", session.name, "--json"), hold("screen", session.name), hold("journal", "verify", "--json"),
-    ]  # fmt: skip
+        hold("timeline", "-n", "0", "--json"),
+        hold("timeline", "-n", "0"),
+        hold("inbox", "-a", "--json"),
+        hold("logs", session.name, "--raw"),
+        hold("export", session.name, "--cast", "-"),
+        hold("export", session.name, "--cast", "-", "--v2"),
+        hold("replay", session.name, "--speed", "1000"),
+        hold("status", session.name, "--json"),
+        hold("screen", session.name),
+        hold("journal", "verify", "--json"),
+    ]
     for answer in told:
         assert not found_in(answer.raw + answer.err.encode(), secret), answer.raw
     assert files_with(hold.path, secret) == []
@@ -194,11 +204,14 @@ def test_the_host_and_its_keepers_leave_no_core_and_programs_keep_their_limit(ho
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     if hard == 0:
         pytest.skip("cores are forbidden here altogether")
-    script = f"ulimit -S -c {'unlimited' if hard == resource.RLIM_INFINITY else hard // 1024}; exec \"$@\""
+    script = f'ulimit -S -c {"unlimited" if hard == resource.RLIM_INFINITY else hard // 1024}; exec "$@"'
     started = subprocess.run(
         ["bash", "-c", script, "sh", *HOLD, "run", "-d", "-n", "sh", "--", "bash", "-c", "ulimit -S -c; cat"],
-        env=hold.env, capture_output=True, timeout=60, check=False,
-    )  # fmt: skip
+        env=hold.env,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
     assert started.returncode == 0, started.stderr
     s = hold.host.session("sh")
     assert s.wait(text=r"\d+|unlimited", timeout=30).event != "timeout"

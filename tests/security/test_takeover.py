@@ -104,7 +104,9 @@ def test_no_byte_of_a_flooding_agent_crosses_a_takeover(tmp_path: Path, size: in
     with recorder(tmp_path, pipes) as (keeper, reader), keeper.line() as human:
         with flooding(keeper, size) as agent:
             flushed = 0
-            for n in range(ROUNDS):  # the program reads nothing before the grant: all of the agent's is queued and unread
+            for n in range(
+                ROUNDS
+            ):  # the program reads nothing before the grant: all of the agent's is queued and unread
                 agent_types(human)
                 flushed += takes(human)
                 assert human.type(b"<%d>" % n) == {}
@@ -113,7 +115,9 @@ def test_no_byte_of_a_flooding_agent_crosses_a_takeover(tmp_path: Path, size: in
                 human.act("release")
             assert flushed >= ROUNDS if pipes else flushed > 0
             reader.tell(b"f")
-            for n in range(ROUNDS):  # the program reads all the time: nothing comes between two bytes of the human's turn
+            for n in range(
+                ROUNDS
+            ):  # the program reads all the time: nothing comes between two bytes of the human's turn
                 agent_types(human)
                 flushed += takes(human)
                 assert human.type(b"<%d-" % n) == {}

@@ -25,7 +25,12 @@ HOSTILE = [
     b"\x1b^private\x1b\\",
     b"\x1b[6n",
 ]
-ALLOWED = [b"\x1b[31mred\x1b[m", b"\x1b]2;title\x07", b"\x1bPq~~\x1b\\", b"\x1b]8;;https://example.org\x07here\x1b]8;;\x07"]
+ALLOWED = [
+    b"\x1b[31mred\x1b[m",
+    b"\x1b]2;title\x07",
+    b"\x1bPq~~\x1b\\",
+    b"\x1b]8;;https://example.org\x07here\x1b]8;;\x07",
+]
 END = b"that is the end"
 
 
@@ -39,8 +44,9 @@ def printed(tmp_path: Path) -> Path:
 def on_terminal(hold: HomeForTests, *words: str, typed: bytes = b"") -> bytes:
     """What a command writes to its terminal, up to the end of the program's output."""
     master, slave = pty.openpty()
-    with subprocess.Popen([*HOLD, *words], stdin=slave, stdout=slave, stderr=slave, env=hold.env,
-                          start_new_session=True) as client:  # fmt: skip
+    with subprocess.Popen(
+        [*HOLD, *words], stdin=slave, stdout=slave, stderr=slave, env=hold.env, start_new_session=True
+    ) as client:
         os.close(slave)
         seen, deadline = b"", time.monotonic() + WAIT_S
         try:
@@ -112,11 +118,17 @@ def test_raw_is_every_byte(hold: HomeForTests, printed: Path, way: str) -> None:
 @pytest.mark.parametrize("way", [["run", "--"], ["run", "--pipes", "--"]])
 def test_a_pipe_gets_every_byte(hold: HomeForTests, printed: Path, way: list[str]) -> None:
     done = subprocess.run(
-        [*HOLD, *way, "cat", str(printed)], env=hold.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=WAIT_S,
+        [*HOLD, *way, "cat", str(printed)],
+        env=hold.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=WAIT_S,
         check=True,
-    )  # fmt: skip
+    )
     ends = b"\n" if "--pipes" in way else b"\r\n"
-    assert printed.read_bytes().replace(b"\n", ends) in done.stdout  # a terminal may echo the end of its input beside it
+    assert (
+        printed.read_bytes().replace(b"\n", ends) in done.stdout
+    )  # a terminal may echo the end of its input beside it
 
 
 def test_the_clipboard_is_written_only_where_the_setting_says_so(hold: HomeForTests, printed: Path) -> None:

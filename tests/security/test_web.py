@@ -23,8 +23,18 @@ def test_only_the_ports_own_names_are_answered(hold: HomeForTests) -> None:
     secret, port = token(hold, "remote"), url.rpartition(":")[2]
     for name in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}"):
         assert request(url, token=secret, body=INITIALIZE, Host=name)[0] == 200
-    for name in ("evil.example", f"evil.example:{port}", f"127.0.0.1:{port}.evil.example", f"127.0.0.1.evil:{port}",
-                 "127.0.0.1", "localhost", f"127.0.0.1:{int(port) + 1}", f"0.0.0.0:{port}", "", f"127.0.0.1:{port}, x"):  # fmt: skip
+    for name in (
+        "evil.example",
+        f"evil.example:{port}",
+        f"127.0.0.1:{port}.evil.example",
+        f"127.0.0.1.evil:{port}",
+        "127.0.0.1",
+        "localhost",
+        f"127.0.0.1:{int(port) + 1}",
+        f"0.0.0.0:{port}",
+        "",
+        f"127.0.0.1:{port}, x",
+    ):
         for path in ("/mcp", "/healthz", "/nothing"):
             status, said = request(url, path, token=secret, body=INITIALIZE, Host=name)
             assert status in (400, 421), name
@@ -35,8 +45,17 @@ def test_pages_of_other_sites_may_not_ask(hold: HomeForTests) -> None:
     url = serve(hold)
     secret = token(hold, "remote")
     assert request(url, token=secret, body=INITIALIZE, Origin=url)[0] == 200
-    for origin in ("http://evil.example", "null", url + ".evil.example", url + "/", url.replace("http:", "https:"),
-                   "http://localhost", "http://127.0.0.1", url.upper(), f"{url} http://evil.example"):  # fmt: skip
+    for origin in (
+        "http://evil.example",
+        "null",
+        url + ".evil.example",
+        url + "/",
+        url.replace("http:", "https:"),
+        "http://localhost",
+        "http://127.0.0.1",
+        url.upper(),
+        f"{url} http://evil.example",
+    ):
         for path in ("/mcp", "/healthz"):
             assert request(url, path, token=secret, body=INITIALIZE, Origin=origin)[0] == 403, origin
 
@@ -101,8 +120,12 @@ async def test_revoking_an_operator_cuts_its_open_streams(hold: HomeForTests, er
             stream = http.stream("GET", f"{url}/mcp", headers=about)
         else:
             meta = {"io.modelcontextprotocol/protocolVersion": era, "io.modelcontextprotocol/clientCapabilities": {}}
-            listen = {"jsonrpc": "2.0", "id": 2, "method": "subscriptions/listen",
-                      "params": {"notifications": {"resourcesListChanged": True}, "_meta": meta}}  # fmt: skip
+            listen = {
+                "jsonrpc": "2.0",
+                "id": 2,
+                "method": "subscriptions/listen",
+                "params": {"notifications": {"resourcesListChanged": True}, "_meta": meta},
+            }
             about = {**ACCEPT, "Mcp-Protocol-Version": era, "Mcp-Method": "subscriptions/listen"}
             stream = http.stream("POST", f"{url}/mcp", json=listen, headers=about)
         async with stream as answer:
@@ -123,7 +146,9 @@ async def test_a_session_of_one_agent_is_not_another_agents(hold: HomeForTests) 
         opened = await http.post(f"{url}/mcp", json=INITIALIZE, headers={**ACCEPT, "Authorization": f"Bearer {mine}"})
         session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
         ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-        stolen = await http.post(f"{url}/mcp", json=ask, headers={**ACCEPT, **session, "Authorization": f"Bearer {theirs}"})
+        stolen = await http.post(
+            f"{url}/mcp", json=ask, headers={**ACCEPT, **session, "Authorization": f"Bearer {theirs}"}
+        )
         assert stolen.status_code == 404
         own = await http.post(f"{url}/mcp", json=ask, headers={**ACCEPT, **session, "Authorization": f"Bearer {mine}"})
         assert own.status_code == 200

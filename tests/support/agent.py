@@ -29,8 +29,9 @@ OPTIONS = ("1. Yes", "2. No")
 
 
 def hook(name: str) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(["/bin/sh", "-c", f"{HOLD}; :"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               process_group=0)  # fmt: skip
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", f"{HOLD}; :"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
+    )
     assert process.stdin is not None
     process.stdin.write(event(name))
     process.stdin.close()

@@ -38,9 +38,7 @@ class Tools:
         self.client = client
 
     async def __call__(self, tool: str, /, progress: Any = None, **args: Any) -> Json:
-        result = await self.client.call_tool(
-            tool, args, read_timeout_seconds=TIMEOUT_S, progress_callback=progress
-        )
+        result = await self.client.call_tool(tool, args, read_timeout_seconds=TIMEOUT_S, progress_callback=progress)
         told: Json = result.structured_content
         assert isinstance(result.content[0], types.TextContent)
         assert json.loads(result.content[0].text) == told, "text and data say the same"
@@ -57,9 +55,14 @@ def command(*words: str) -> tuple[str, list[str]]:
 
 @contextlib.asynccontextmanager
 async def on_stdio(
-    hold: HomeForTests, era: str = "legacy", *words: str, client: str = "tester", cwd: Path | None = None,
-    env: Json | None = None, **options: Any,
-) -> AsyncIterator[Tools]:  # fmt: skip
+    hold: HomeForTests,
+    era: str = "legacy",
+    *words: str,
+    client: str = "tester",
+    cwd: Path | None = None,
+    env: Json | None = None,
+    **options: Any,
+) -> AsyncIterator[Tools]:
     program, args = command(*words)
     server = StdioServerParameters(command=program, args=args, env={**hold.env, **(env or {})}, cwd=cwd or hold.path)
     with (hold.path.parent / "mcp.err").open("a") as errors:

@@ -12,8 +12,14 @@ from tests.support.console import link
 from tests.support.home import HomeForTests
 from tests.support.needs import program
 
-FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update",
-         "--disable-sync", "--no-first-run"]  # fmt: skip
+FLAGS = [
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 PATIENCE_MS = 60_000.0  # the machine is shared
 DESK: Any = {"width": 1280, "height": 800}
 PHONE: Any = {"width": 390, "height": 844}
@@ -38,9 +44,13 @@ def chromium(*flags: str) -> Iterator[Browser]:
 
 def context(browser: Browser, *, phone: bool = False, dark: bool = False, scale: int = 1) -> BrowserContext:
     made = browser.new_context(
-        viewport=PHONE if phone else DESK, has_touch=phone, is_mobile=phone, device_scale_factor=scale,
-        color_scheme="dark" if dark else "light", reduced_motion="reduce",
-    )  # fmt: skip
+        viewport=PHONE if phone else DESK,
+        has_touch=phone,
+        is_mobile=phone,
+        device_scale_factor=scale,
+        color_scheme="dark" if dark else "light",
+        reduced_motion="reduce",
+    )
     made.set_default_timeout(PATIENCE_MS)
     return made
 

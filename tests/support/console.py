@@ -70,9 +70,16 @@ def opened(url: str, path: str, headers: dict[str, str]) -> connect:
     address = urlsplit(url)
     origin = headers.pop("Origin", None)
     return connect(
-        f"ws://{address.netloc}{path}", additional_headers=headers, origin=origin, compression=None,  # type: ignore[arg-type]
-        max_size=8 << 20, open_timeout=PATIENCE_S, close_timeout=CLOSE_S, ping_interval=None, proxy=None,
-    )  # fmt: skip
+        f"ws://{address.netloc}{path}",
+        additional_headers=headers,
+        origin=origin,
+        compression=None,  # type: ignore[arg-type]
+        max_size=8 << 20,
+        open_timeout=PATIENCE_S,
+        close_timeout=CLOSE_S,
+        ping_interval=None,
+        proxy=None,
+    )
 
 
 class Socket:

@@ -20,14 +20,24 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
-TARGET = {"PreToolUse": "tool_name", "PermissionRequest": "tool_name", "SessionStart": "source",
-          "Notification": "notification_type", "PreCompact": "trigger", "SessionEnd": "reason"}  # fmt: skip
+TARGET = {
+    "PreToolUse": "tool_name",
+    "PermissionRequest": "tool_name",
+    "SessionStart": "source",
+    "Notification": "notification_type",
+    "PreCompact": "trigger",
+    "SessionEnd": "reason",
+}
 
 
 def settings(project: Path) -> list[Json]:
     home = Path(os.environ["HOME"])
     config = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
-    paths = [config / "settings.json", project / ".claude" / "settings.json", project / ".claude" / "settings.local.json"]
+    paths = [
+        config / "settings.json",
+        project / ".claude" / "settings.json",
+        project / ".claude" / "settings.local.json",
+    ]
     return [json.loads(p.read_text()) for p in paths if p.exists()]
 
 
@@ -59,9 +69,14 @@ def hooks_for(event: Json, project: Path) -> list[Json]:
 def run_hook(hook: Json, event: Json, project: Path) -> Json:
     """One hook: what it exited with, what it wrote; killed with everything it started when its time is up."""
     process = subprocess.Popen(
-        ["/bin/sh", "-c", hook["command"]], cwd=event["cwd"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, start_new_session=True, env={**os.environ, "CLAUDE_PROJECT_DIR": str(project)},
-    )  # fmt: skip
+        ["/bin/sh", "-c", hook["command"]],
+        cwd=event["cwd"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "CLAUDE_PROJECT_DIR": str(project)},
+    )
     timeout = float(os.environ.get("FAKE_CLAUDE_PATIENCE") or hook.get("timeout", 600))
     try:
         out, err = process.communicate(json.dumps(event).encode(), timeout)
@@ -91,8 +106,11 @@ def outcome(event: Json, project: Path) -> Json:
         if name == "PermissionRequest" and said.get("decision"):
             result["decision"] = said["decision"]
         if name == "PreToolUse" and said.get("permissionDecision"):
-            result["decision"] = {"behavior": said["permissionDecision"], "message": said["permissionDecisionReason"],
-                                  "input": said.get("updatedInput")}  # fmt: skip
+            result["decision"] = {
+                "behavior": said["permissionDecision"],
+                "message": said["permissionDecisionReason"],
+                "input": said.get("updatedInput"),
+            }
     if name in ("PermissionRequest", "PreToolUse") and "decision" not in result:
         result["decision"] = {"behavior": "own dialog"}
     return result
@@ -101,8 +119,9 @@ def outcome(event: Json, project: Path) -> Json:
 async def call(entry: Json, tool: str, arguments: Json) -> Json:
     from mcp import Client, Implementation, StdioServerParameters
 
-    server = StdioServerParameters(command=entry["command"], args=entry.get("args", []),
-                                   env={**os.environ, **entry.get("env", {})})  # fmt: skip
+    server = StdioServerParameters(
+        command=entry["command"], args=entry.get("args", []), env={**os.environ, **entry.get("env", {})}
+    )
     async with Client(server, client_info=Implementation(name="claude-code", version="2.1.0")) as session:
         answer = await session.call_tool(tool, arguments)
         return {"tool": tool, "error": answer.is_error, "result": answer.structured_content}
@@ -116,9 +135,16 @@ def main() -> None:
             told = asyncio.run(call(entry, fields["tool"], fields.get("arguments", {})))
         else:
             told = outcome(
-                {"session_id": "0b1c", "transcript_path": "/nowhere.jsonl", "cwd": str(project),
-                 "permission_mode": "default", "hook_event_name": name, **fields}, project,
-            )  # fmt: skip
+                {
+                    "session_id": "0b1c",
+                    "transcript_path": "/nowhere.jsonl",
+                    "cwd": str(project),
+                    "permission_mode": "default",
+                    "hook_event_name": name,
+                    **fields,
+                },
+                project,
+            )
         print(json.dumps(told), flush=True)  # noqa: T201
 
 

@@ -42,17 +42,22 @@ def events(message: Json) -> list[tuple[str, Json]]:
     block = message["content"][0]
     text = block["type"] == "text"
     empty = {**block, "text": ""} if text else {**block, "input": {}}
-    delta = ({"type": "text_delta", "text": block["text"]} if text else
-             {"type": "input_json_delta", "partial_json": json.dumps(block["input"])})  # fmt: skip
+    delta = (
+        {"type": "text_delta", "text": block["text"]}
+        if text
+        else {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+    )
     return [
         ("message_start", {"message": {**message, "content": [], "stop_reason": None}}),
         ("content_block_start", {"index": 0, "content_block": empty}),
         ("content_block_delta", {"index": 0, "delta": delta}),
         ("content_block_stop", {"index": 0}),
-        ("message_delta", {"delta": {"stop_reason": message["stop_reason"], "stop_sequence": None},
-                           "usage": {"output_tokens": 9}}),
+        (
+            "message_delta",
+            {"delta": {"stop_reason": message["stop_reason"], "stop_sequence": None}, "usage": {"output_tokens": 9}},
+        ),
         ("message_stop", {}),
-    ]  # fmt: skip
+    ]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -83,8 +88,16 @@ class Handler(BaseHTTPRequestHandler):
         content = reply(body)
         usage = {"input_tokens": 9, "output_tokens": 9, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
         stop = "end_turn" if content[0]["type"] == "text" else "tool_use"
-        message = {"id": f"msg_{os.urandom(8).hex()}", "type": "message", "role": "assistant", "model": body.get("model"),
-                   "content": content, "stop_reason": stop, "stop_sequence": None, "usage": usage}  # fmt: skip
+        message = {
+            "id": f"msg_{os.urandom(8).hex()}",
+            "type": "message",
+            "role": "assistant",
+            "model": body.get("model"),
+            "content": content,
+            "stop_reason": stop,
+            "stop_sequence": None,
+            "usage": usage,
+        }
         if not body.get("stream"):
             self._send("application/json", json.dumps(message).encode())
             return

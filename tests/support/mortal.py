@@ -111,9 +111,11 @@ class Nursery:
 
     def __init__(self, *modules: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.mortal", *modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-m", "tests.support.mortal", *modules],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             text=True,
-        )  # fmt: skip
+        )
 
     def run(self, scenario: str, die_at: int = 0, **job: Any) -> bool:
         """Whether it lived to its end; anything but that or the kill is a failure."""

@@ -16,9 +16,14 @@ _LISTED = Path(__file__).parents[2] / "scripts" / "debian-packages.txt"
 _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 # The package, where it is called other than the program.
 _PACKAGES = {
-    "bwrap": "bubblewrap", "fusermount3": "fuse3", "initdb": "postgresql", "mkfs.ext4": "e2fsprogs", "nginx": "nginx-light",
-    "ps": "procps", "top": "procps",
-}  # fmt: skip
+    "bwrap": "bubblewrap",
+    "fusermount3": "fuse3",
+    "initdb": "postgresql",
+    "mkfs.ext4": "e2fsprogs",
+    "nginx": "nginx-light",
+    "ps": "procps",
+    "top": "procps",
+}
 
 
 def path_of(program: str) -> str | None:
@@ -41,7 +46,9 @@ def package_of(program: str) -> str:
 def reason(*programs: str) -> str | None:
     """Why a test that runs these cannot run here; None: it can."""
     absent = [program for program in programs if path_of(program) is None]
-    return f"not installed: {', '.join(map(package_of, absent))} (make setup installs it where it may)" if absent else None
+    return (
+        f"not installed: {', '.join(map(package_of, absent))} (make setup installs it where it may)" if absent else None
+    )
 
 
 def program(name: str) -> str:

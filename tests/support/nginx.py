@@ -64,9 +64,26 @@ class Nginx:
 
     @staticmethod
     def _certify(folder: Path) -> None:
-        made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                "-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"), "-subj", f"/CN={NAME}",
-                "-addext", f"subjectAltName=DNS:{NAME}"]  # fmt: skip
+        made = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+            "-keyout",
+            str(folder / "key.pem"),
+            "-out",
+            str(folder / "cert.pem"),
+            "-subj",
+            f"/CN={NAME}",
+            "-addext",
+            f"subjectAltName=DNS:{NAME}",
+        ]
         subprocess.run(made, check=True, capture_output=True, timeout=_DEADLINE_S)
 
     def _serves(self) -> bool:

@@ -33,10 +33,17 @@ class OwnKeeper:
         os.makedirs(self.folder.path, exist_ok=True)
         os.makedirs(self.home.roles, exist_ok=True)
         manifest = {
-            "id": self.id, "name": "own", "generation": generation, "token": "secret", "size": [80, 24],
-            "kind": "pipes" if pipes else "terminal", "command": list(command), "cwd": str(path),
-            "env": {"PATH": os.environ["PATH"], "TERM": "dumb"}, **facts,
-        }  # fmt: skip
+            "id": self.id,
+            "name": "own",
+            "generation": generation,
+            "token": "secret",
+            "size": [80, 24],
+            "kind": "pipes" if pipes else "terminal",
+            "command": list(command),
+            "cwd": str(path),
+            "env": {"PATH": os.environ["PATH"], "TERM": "dumb"},
+            **facts,
+        }
         Path(self.folder.manifest).write_text(json.dumps(manifest), encoding="utf-8")
         self._zygote, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(

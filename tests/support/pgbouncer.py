@@ -23,9 +23,14 @@ class Bouncer:
         self.folder = Path(tempfile.mkdtemp(prefix="hf-bouncer-"))
         self.folder.chmod(0o755)
         wanted = {
-            "listen_addr": "127.0.0.1", "listen_port": str(self.port), "auth_type": "any", "pool_mode": "transaction",
-            "default_pool_size": "2", "unix_socket_dir": "", **settings,
-        }  # fmt: skip
+            "listen_addr": "127.0.0.1",
+            "listen_port": str(self.port),
+            "auth_type": "any",
+            "pool_mode": "transaction",
+            "default_pool_size": "2",
+            "unix_socket_dir": "",
+            **settings,
+        }
         lines = ["[databases]", f"* = host=127.0.0.1 port={server.port} user=postgres password=secret", "[pgbouncer]"]
         lines += [f"{name} = {value}" for name, value in wanted.items()]
         config = self.folder / "pgbouncer.ini"

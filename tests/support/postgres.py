@@ -44,8 +44,21 @@ class Server:
         self._made = 0
         self._process: subprocess.Popen[bytes] | None = None
         # md5: scram spends milliseconds of CPU on each connection, and these tests make thousands.
-        self._run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "md5", "-E", "UTF8",
-                  "--locale=C.UTF-8", "--no-sync", "--pwfile", str(self._password_file()))  # fmt: skip
+        self._run(
+            "initdb",
+            "-D",
+            str(self.data),
+            "-U",
+            "postgres",
+            "-A",
+            "md5",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+            "--no-sync",
+            "--pwfile",
+            str(self._password_file()),
+        )
         self.start()
         # Copied as files where it can be (since version 15): page by page through the log is twice the work.
         self._how = "STRATEGY FILE_COPY" if int(self._ask("SHOW server_version_num")) >= 150000 else ""
@@ -62,9 +75,14 @@ class Server:
 
     def _run(self, program: str, *words: str) -> str:
         done = subprocess.run(
-            [*self.become, f"{self.bin}/{program}", *words], capture_output=True, text=True, timeout=_DEADLINE_S,
-            cwd="/", check=False, env={**os.environ, "PGPASSWORD": "secret"},
-        )  # fmt: skip
+            [*self.become, f"{self.bin}/{program}", *words],
+            capture_output=True,
+            text=True,
+            timeout=_DEADLINE_S,
+            cwd="/",
+            check=False,
+            env={**os.environ, "PGPASSWORD": "secret"},
+        )
         assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
         return done.stdout
 
@@ -72,17 +90,37 @@ class Server:
         # No fsync: killed are clients, and the server's processes, never the machine; its own flushes are its own
         # business, and cost minutes here. Few resources: it is one of many processes.
         settings = {
-            "listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": str(self.folder),
-            "shared_buffers": "16MB", "max_connections": "60", "autovacuum": "off", "jit": "off", "fsync": "off",
-            "max_wal_size": "256MB", "logging_collector": "off", **self._settings,
-        }  # fmt: skip
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.folder),
+            "shared_buffers": "16MB",
+            "max_connections": "60",
+            "autovacuum": "off",
+            "jit": "off",
+            "fsync": "off",
+            "max_wal_size": "256MB",
+            "logging_collector": "off",
+            **self._settings,
+        }
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with open(self.folder / "server.log", "ab") as log:
             self._process = subprocess.Popen(
                 # It goes with the test process, also when that is killed; so start it on the main thread.
-                [*(self.become or ["setpriv"]), "--pdeathsig", "INT", f"{self.bin}/postgres", "-D", str(self.data), *options],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True,
-            )  # fmt: skip
+                [
+                    *(self.become or ["setpriv"]),
+                    "--pdeathsig",
+                    "INT",
+                    f"{self.bin}/postgres",
+                    "-D",
+                    str(self.data),
+                    *options,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,
+            )
         deadline = time.monotonic() + _DEADLINE_S
         while self._ask("SELECT 1") != "1":
             assert self._process.poll() is None, (self.folder / "server.log").read_text()
@@ -91,10 +129,28 @@ class Server:
 
     def _ask(self, sql: str, database: str = "postgres") -> str:
         done = subprocess.run(
-            [f"{self.bin}/psql", "-XAtq", "-h", str(self.folder), "-p", str(self.port), "-U", "postgres", "-d", database,
-             "-v", "ON_ERROR_STOP=1", "-c", sql],
-            capture_output=True, text=True, timeout=_DEADLINE_S, check=False, env={**os.environ, "PGPASSWORD": "secret"},
-        )  # fmt: skip
+            [
+                f"{self.bin}/psql",
+                "-XAtq",
+                "-h",
+                str(self.folder),
+                "-p",
+                str(self.port),
+                "-U",
+                "postgres",
+                "-d",
+                database,
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-c",
+                sql,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=_DEADLINE_S,
+            check=False,
+            env={**os.environ, "PGPASSWORD": "secret"},
+        )
         return done.stdout.strip()
 
     def sql(self, sql: str, url: str) -> str:

@@ -58,18 +58,23 @@ def _bound(*words: str, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *words], text=True, **options)
 
 
-def run(
-    folder: Path, synchronous: str, cuts: int, seed: int, timeout_s: float, *, first_loss: bool = False
-) -> Json:
+def run(folder: Path, synchronous: str, cuts: int, seed: int, timeout_s: float, *, first_loss: bool = False) -> Json:
     """{cuts, acknowledged, lost: […], damaged: […]}; or {cannot: why} where this machine does not let us mount.
 
     `first_loss`: that is enough."""
     words = [sys.executable, "-m", "tests.support.powercut", str(folder), synchronous, str(cuts), str(seed)]
     words += ["first-loss"] if first_loss else []
     rig = _bound(
-        "unshare", "--mount", "--propagation", "private", *words,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PATH": _path()},
-    )  # fmt: skip
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        *words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PATH": _path()},
+    )
     try:
         out, err = rig.communicate(timeout=timeout_s)
     finally:
@@ -143,9 +148,13 @@ def main() -> None:
 
 
 def _cuts(
-    folder: Path, disk: subprocess.Popen[str], worker: subprocess.Popen[str], cuts: int, chance: random.Random,
+    folder: Path,
+    disk: subprocess.Popen[str],
+    worker: subprocess.Popen[str],
+    cuts: int,
+    chance: random.Random,
     first_loss: bool,
-) -> Json:  # fmt: skip
+) -> Json:
     acks, image = folder / "acks", folder / "image"
     found: Json = {"cuts": 0, "acknowledged": 0, "lost": [], "damaged": []}
     if _ask(worker, None) != "ready":

@@ -20,8 +20,21 @@ class Redis:
         self.folder = Path(tempfile.mkdtemp(prefix="hf-redis-"))  # short: a socket's path is bounded
         self.socket = self.folder / "s"
         self.url = f"unix://{self.socket}"
-        self._command = [server, "--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no",
-                         "--dir", str(self.folder), "--daemonize", "no"]  # fmt: skip
+        self._command = [
+            server,
+            "--port",
+            "0",
+            "--unixsocket",
+            str(self.socket),
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+            str(self.folder),
+            "--daemonize",
+            "no",
+        ]
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 

@@ -73,8 +73,11 @@ class Project:
         told = [f"task: {json.dumps(self.show(t['task_id']))}" for t in self.tasks.ls(project=self.name)]
         told += [f"session: {s}" for s in self.hold.host.sessions(all=True)]
         for runner in self.runners[-3:]:
-            told += [f"{runner.path.name}, ended {runner.process.poll()}:", runner.path.read_text()[-3000:],
-                     runner.errors.read_text()[-3000:]]  # fmt: skip
+            told += [
+                f"{runner.path.name}, ended {runner.process.poll()}:",
+                runner.path.read_text()[-3000:],
+                runner.errors.read_text()[-3000:],
+            ]
         told += ["daemon:", (self.hold.path / "host.log").read_text()[-6000:]]
         return "\n".join(told)
 

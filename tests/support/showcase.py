@@ -57,14 +57,26 @@ def _sessions(hold: HomeForTests, folder: Path) -> dict[str, str]:
     for ran in (agent, shell):
         assert ran.wait(text="in 2.31 s", timeout=60).event != "timeout"
     deploy = claude.run(["bash", "-c", _DEPLOY], name="deploy", cwd=cwd)
-    secret = hold.run("bash", "-c", "read -r -s -p 'Password for registry.local: ' p; sleep 3600", name="registry", cwd=cwd)
+    secret = hold.run(
+        "bash", "-c", "read -r -s -p 'Password for registry.local: ' p; sleep 3600", name="registry", cwd=cwd
+    )
     for waiting in (deploy, secret):
         assert waiting.wait(input=True, timeout=60).event != "timeout"
-    failed = hold.run("bash", "-c", "echo 'migrating 0042_orders'; echo 'error: lock timeout on orders' >&2; exit 3", name="migrate", cwd=cwd)
+    failed = hold.run(
+        "bash",
+        "-c",
+        "echo 'migrating 0042_orders'; echo 'error: lock timeout on orders' >&2; exit 3",
+        name="migrate",
+        cwd=cwd,
+    )
     done = hold.run("bash", "-c", "echo '1,204 files checked, no problem'", name="lint", cwd=cwd)
     for ended in (failed, done):
         assert ended.wait(exit=True, timeout=60).event != "timeout"
-    claude.ask("The clock check is off by one second. Widen the limit to 61 s, or fix the rounding?", session=agent.id, options=["fix the rounding", "widen the limit"])
+    claude.ask(
+        "The clock check is off by one second. Widen the limit to 61 s, or fix the rounding?",
+        session=agent.id,
+        options=["fix the rounding", "widen the limit"],
+    )
     claude.close()
     return {"web": web.id, "agent": agent.id, "shell": shell.id, "deploy": deploy.id, "secret": secret.id}
 
@@ -73,18 +85,30 @@ def _project(hold: HomeForTests, folder: Path) -> str:
     todo = hold.host.work.tasks
     todo.init("shop", phases=["build", "ship"], root=str(folder))
     contract = {
-        "goal": "A link in a mail logs in; no password anywhere", "verification": ["bash test.sh && false"],
+        "goal": "A link in a mail logs in; no password anywhere",
+        "verification": ["bash test.sh && false"],
         "constraints": ["no new dependency", "the old form stays until the release"],
-        "acceptance": ["a link works once", "a link of yesterday does not"], "scope": ["src/login/**"],
-    }  # fmt: skip
+        "acceptance": ["a link works once", "a link of yesterday does not"],
+        "scope": ["src/login/**"],
+    }
     todo.add("Log in by mail", id="1.1", contract=contract, project="shop")
     todo.add("Say so in the docs", id="1.2", after=["1.1"], contract={"goal": "the guide has a page"}, project="shop")
     todo.add("Rate limit on mails", id="1.3", contract={"goal": "five an hour"}, project="shop")
-    todo.add("Clean up old sessions", id="1.4", contract={"goal": "none is older than 30 days", "verification": ["true"]}, project="shop")
+    todo.add(
+        "Clean up old sessions",
+        id="1.4",
+        contract={"goal": "none is older than 30 days", "verification": ["true"]},
+        project="shop",
+    )
     todo.add("Announce it", id="2.1", phase="ship", contract={"goal": "a mail to everybody"}, project="shop")
     todo.done("1.4", project="shop")
     first = todo.start("1.1", worker="claude-1", backend="claude", project="shop")
-    why = {"failure_type": "test_failure", "failure_detail": "test_clock_skew: 61 <= 60", "suggested_focus": "rounding of token.age", "convergence": "converging"}
+    why = {
+        "failure_type": "test_failure",
+        "failure_detail": "test_clock_skew: 61 <= 60",
+        "suggested_focus": "rounding of token.age",
+        "convergence": "converging",
+    }
     todo.fail("1.1", run=first["run"], epoch=first["epoch"], classification=why, project="shop")
     run = str(todo.start("1.1", project="shop")["run"])
     todo.block("1.3", question="Per address, or per account?", why="both are common", project="shop")
@@ -98,10 +122,32 @@ def _record(hold: HomeForTests, folder: Path, run: str) -> None:
     ok(hold, "note", run, "Storing tokens in Redis: a dependency more, for nothing", "--kind", "rejected")
     ok(hold, "step", "begin", run, "patch:token.py", "--effect", "idempotent")
     ok(hold, "step", "end", run, "patch:token.py", "--result", '{"lines": 4}')
-    ok(hold, "checkpoint", "save", run, "--label", "found it", "--set", f"plan={json.dumps(plan)}", "--set", 'goal="a link in a mail logs in"')
+    ok(
+        hold,
+        "checkpoint",
+        "save",
+        run,
+        "--label",
+        "found it",
+        "--set",
+        f"plan={json.dumps(plan)}",
+        "--set",
+        'goal="a link in a mail logs in"',
+    )
     ok(hold, "step", "begin", run, "mail:reviewers", "--effect", "unsafe", "--action", "mail the reviewers")
     ok(hold, "step", "fail", run, "mail:reviewers", "--error", "connection lost", "--unknown")
-    ok(hold, "checkpoint", "save", run, "--label", "patched", "--set", f"plan={json.dumps(plan[1:])}", "--set", 'context={"file": "src/login/token.py"}')
+    ok(
+        hold,
+        "checkpoint",
+        "save",
+        run,
+        "--label",
+        "patched",
+        "--set",
+        f"plan={json.dumps(plan[1:])}",
+        "--set",
+        'context={"file": "src/login/token.py"}',
+    )
     report = folder / "rounding.md"
     report.write_text("# Why 61 <= 60\n")
     ok(hold, "artifact", "put", run, str(report))

@@ -44,22 +44,30 @@ class UserManager:
         for name in _TARGETS:
             (units / name).write_text(f"[Unit]\nDescription={name}\nDefaultDependencies=no\n")
         self.env = {
-            "PATH": os.environ["PATH"], "HOME": str(folder), "XDG_RUNTIME_DIR": "/run/user/0", "LC_ALL": "C.UTF-8",
-            "XDG_CONFIG_HOME": str(self.config), "PYTHONPATH": os.environ.get("PYTHONPATH", "src"),
-        }  # fmt: skip
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "XDG_RUNTIME_DIR": "/run/user/0",
+            "LC_ALL": "C.UTF-8",
+            "XDG_CONFIG_HOME": str(self.config),
+            "PYTHONPATH": os.environ.get("PYTHONPATH", "src"),
+        }
         self._groups = self._make_groups()
         self._console, self._console_end = os.openpty()
         os.set_blocking(self._console, False)
         self._logged = b""
         setup = {
-            "GROUPS_OF_TEST": " ".join(map(str, self._groups)), "SYSTEMD": _SYSTEMD,
+            "GROUPS_OF_TEST": " ".join(map(str, self._groups)),
+            "SYSTEMD": _SYSTEMD,
             "CONSOLE": os.ttyname(self._console_end),
             "SYSTEMD_UNIT_PATH": f"{self.config}/systemd/user:{units}",
-        }  # fmt: skip
+        }
         self._process = subprocess.Popen(
             ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", _SETUP],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.env | setup,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=self.env | setup,
+        )
         self._await_ready()
 
     @staticmethod
@@ -98,8 +106,12 @@ class UserManager:
         init = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()[0]
         done = subprocess.run(
             ["nsenter", "--target", init, "--mount", "--pid", "--", *command],
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False, env={**self.env, **(env or {})},
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+            env={**self.env, **(env or {})},
+        )
         self.log()  # a full terminal would block the manager
         assert code is None or done.returncode == code, (command, done.returncode, done.stdout, done.stderr)
         return done.stdout.decode()

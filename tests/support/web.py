@@ -11,9 +11,11 @@ from tests.support.home import HomeForTests
 
 Json = dict[str, Any]
 INITIALIZE = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
-}  # fmt: skip
+}
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
@@ -36,9 +38,14 @@ def web_pid(hold: HomeForTests) -> int | None:
 
 
 def request(
-    url: str, path: str = "/mcp", *, token: str | None = None, body: bytes | Json | None = None, method: str = "POST",
+    url: str,
+    path: str = "/mcp",
+    *,
+    token: str | None = None,
+    body: bytes | Json | None = None,
+    method: str = "POST",
     **headers: str,
-) -> tuple[int, Json | str]:  # fmt: skip
+) -> tuple[int, Json | str]:
     """One request, exactly as said: `Host` can be anything. The status, and the body if it is JSON."""
     address = urlsplit(url)
     connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)

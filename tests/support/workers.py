@@ -107,7 +107,10 @@ class Crew:
         pause = "await asyncio.sleep(0.02)" if waits else "time.sleep(0.02)"
         gate = f"while batch == {table.batches - 1} and not os.path.exists({str(self._go)!r}): {pause}"
         source = BEFORE.format(
-            module=table.module, before=before or gate, async_="async " if waits else "", await_="await " if waits else ""
+            module=table.module,
+            before=before or gate,
+            async_="async " if waits else "",
+            await_="await " if waits else "",
         )
         (folder / "changed.py").write_text(source)
         hold.env["PYTHONPATH"] = str(EXAMPLES)

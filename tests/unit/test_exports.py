@@ -13,13 +13,48 @@ import pytest
 import holdfast
 
 PUBLIC = [
-    "Ask", "AsyncChannel", "AsyncHost", "AsyncRun", "AsyncSession", "AsyncWork", "Channel", "Chunk", "ExecResult", "Fenced",
-    "HoldfastError", "Host", "Jobs", "Port", "Run", "Screen", "Session", "SessionStatus", "StepInDoubt", "WaitResult",
-    "Work", "__version__", "aconnect", "connect",
-]  # fmt: skip
+    "Ask",
+    "AsyncChannel",
+    "AsyncHost",
+    "AsyncRun",
+    "AsyncSession",
+    "AsyncWork",
+    "Channel",
+    "Chunk",
+    "ExecResult",
+    "Fenced",
+    "HoldfastError",
+    "Host",
+    "Jobs",
+    "Port",
+    "Run",
+    "Screen",
+    "Session",
+    "SessionStatus",
+    "StepInDoubt",
+    "WaitResult",
+    "Work",
+    "__version__",
+    "aconnect",
+    "connect",
+]
 # Words in annotations that name no type of ours; the wire is for surfaces, which have it from `client`.
-NOT_OURS = {"Any", "AsyncIterator", "Iterator", "Json", "None", "Self", "bool", "bytes", "int", "list", "str", "tuple",
-            "AsyncWire", "Wire"}  # fmt: skip
+NOT_OURS = {
+    "Any",
+    "AsyncIterator",
+    "Iterator",
+    "Json",
+    "None",
+    "Self",
+    "bool",
+    "bytes",
+    "int",
+    "list",
+    "str",
+    "tuple",
+    "AsyncWire",
+    "Wire",
+}
 
 
 def test_the_public_names_are_these_and_dir_shows_them() -> None:
@@ -30,7 +65,9 @@ def test_the_public_names_are_these_and_dir_shows_them() -> None:
         holdfast.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("name", ["Host", "Session", "Work", "Run", "AsyncHost", "AsyncSession", "AsyncWork", "AsyncRun"])
+@pytest.mark.parametrize(
+    "name", ["Host", "Session", "Work", "Run", "AsyncHost", "AsyncSession", "AsyncWork", "AsyncRun"]
+)
 def test_what_a_public_call_returns_is_public(name: str) -> None:
     returned = set()
     for attribute, value in inspect.getmembers(getattr(holdfast, name)):

@@ -40,12 +40,14 @@ VIOLATIONS: list[tuple[str, dict[str, str]]] = [
     ("keeper", {"holdfast.keeper.intruder": "import holdfast.store.anything", "holdfast.store.anything": ""}),
     ("keeper", {"holdfast.keeper.intruder": "import holdfast.testing"}),
     ("keeper-small", {"holdfast.keeper.intruder": "import asyncio"}),
-    ("keeper-small", {"holdfast.keeper.anything": "import holdfast.wire.intruder",
-                      "holdfast.wire.intruder": "import msgspec"}),
+    (
+        "keeper-small",
+        {"holdfast.keeper.anything": "import holdfast.wire.intruder", "holdfast.wire.intruder": "import msgspec"},
+    ),
     ("pure", {"holdfast.model.intruder": "import time"}),
     ("pure", {"holdfast.wire.intruder": "import socket"}),
     ("pure", {"holdfast.term.intruder": "def later():\n    import threading"}),
-]  # fmt: skip
+]
 
 
 def contract_names() -> dict[str, str]:
@@ -111,9 +113,10 @@ def intruder(text: str, n: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("n", "contract"), [(n, contract) for n, (contract, _) in enumerate(VIOLATIONS)],
+    ("n", "contract"),
+    [(n, contract) for n, (contract, _) in enumerate(VIOLATIONS)],
     ids=[f"{contract}-{'-'.join(modules)}" for contract, modules in VIOLATIONS],
-)  # fmt: skip
+)
 def test_a_violating_import_breaks_the_contract(n: int, contract: str, broken: dict[str, str]) -> None:
     assert f"intruder_{n}_" in broken[contract]
 

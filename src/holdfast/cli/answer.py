@@ -48,9 +48,10 @@ def run(args: argparse.Namespace) -> int:
         asks.after(item, "answer")  # nobody is asked for what would be refused
     if item["kind"] == "secret" and args.text is not None:
         raise HoldfastError(
-            "usage", "a secret is never taken from the command line, where others can read it",
+            "usage",
+            "a secret is never taken from the command line, where others can read it",
             f"hold answer {args.ask} asks for it, or pass it with --stdin",
-        )  # fmt: skip
+        )
     if item["kind"] == "parked_run":
         raise HoldfastError("usage", f"{item['id']} is no question: {item['text']}", str(item["detail"]["hint"]))
     if args.approve or args.deny:

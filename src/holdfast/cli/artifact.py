@@ -1,11 +1,11 @@
 """Files that a run produced: kept by their content, named by the run.
 
-  hold artifact put RUN report.html [--name NAME] [--from SOURCE]…
-  hold artifact get RUN report.html [FILE]        to stdout without FILE
-  hold artifact ls [RUN] · rm RUN NAME · gc
-  hold artifact orphans                           content without a name, and files that attempts made and left
-  hold artifact adopt TASK [PATH…]                keep such files as artifacts of the run that made them
-  hold artifact discard TASK [PATH…] [--yes]      remove them
+hold artifact put RUN report.html [--name NAME] [--from SOURCE]…
+hold artifact get RUN report.html [FILE]        to stdout without FILE
+hold artifact ls [RUN] · rm RUN NAME · gc
+hold artifact orphans                           content without a name, and files that attempts made and left
+hold artifact adopt TASK [PATH…]                keep such files as artifacts of the run that made them
+hold artifact discard TASK [PATH…] [--yes]      remove them
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("put", "get", "ls", "rm", "orphans", "adopt", "discard", "gc"))
-    parser.add_argument("run", metavar="RUN|TASK", nargs="?",
-                        help="a run's id, or the beginning of it; adopt, discard: a task's")  # fmt: skip
+    parser.add_argument(
+        "run", metavar="RUN|TASK", nargs="?", help="a run's id, or the beginning of it; adopt, discard: a task's"
+    )
     parser.add_argument("name", metavar="NAME", nargs="?", help="put: the file (- is stdin); else the artifact's name")
     parser.add_argument("file", metavar="FILE", nargs="*", help="get: where to write it; adopt, discard: more paths")
     parser.add_argument("--name", dest="called", metavar="NAME", help="put: its name, if not the file's")
-    parser.add_argument("--from", dest="sources", metavar="SOURCE", action="append", default=[],
-                        help="put: what it was made from")  # fmt: skip
+    parser.add_argument(
+        "--from", dest="sources", metavar="SOURCE", action="append", default=[], help="put: what it was made from"
+    )
     parser.add_argument("--media", metavar="TYPE", help="put: its media type")
     parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
     parser.add_argument("--yes", action="store_true", help="discard: without asking")
@@ -53,9 +55,14 @@ def run(args: argparse.Namespace) -> int:
         return artifact_orphans.run(args)
     if args.verb == "put":
         answer: Any = work.put_artifact(
-            args.run, _name(args), _content(args.name), media=args.media, sources=args.sources, epoch=args.epoch,
+            args.run,
+            _name(args),
+            _content(args.name),
+            media=args.media,
+            sources=args.sources,
+            epoch=args.epoch,
             why=args.why,
-        )  # fmt: skip
+        )
     elif args.verb == "rm":
         answer = work.call("artifact_rm", run=args.run, name=args.name, epoch=args.epoch, why=args.why)
     elif args.verb == "ls":

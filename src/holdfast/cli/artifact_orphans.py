@@ -49,10 +49,15 @@ def _list(args: argparse.Namespace, host: Host) -> int:
         output.print_json(found)
         return 0
     rows = [
-        ((o["sha256"] or "-")[:12], o["kind"], output.size(o["size"]), o["at"],
-         f"{o['task']} attempt {o['attempt']}: {o['path']}" if o["kind"] == "file" else "-")
+        (
+            (o["sha256"] or "-")[:12],
+            o["kind"],
+            output.size(o["size"]),
+            o["at"],
+            f"{o['task']} attempt {o['attempt']}: {o['path']}" if o["kind"] == "file" else "-",
+        )
         for o in found
-    ]  # fmt: skip
+    ]
     output.table(("CONTENT", "KIND", "SIZE", "AT", "FILE"), rows)
     return 0
 

@@ -50,9 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if args.keep and not args.take:
         raise HoldfastError("usage", "--keep keeps what --take takes", f"hold attach {args.session} --take --keep")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise HoldfastError(
-            "usage", "attach needs a terminal", f"hold logs -f {args.session} follows without one"
-        )
+        raise HoldfastError("usage", "attach needs a terminal", f"hold logs -f {args.session} follows without one")
     client = Attachment(
         Host(),
         args.session,
@@ -70,8 +68,18 @@ def run(args: argparse.Namespace) -> int:
 class Attachment:
     """One attached terminal, from the restored screen to the last byte. `exit` is the program's, once it has ended."""
 
-    def __init__(self, host: Host, session: str, *, read_only: bool, take: bool, keys: bytes,
-                 keep: bool = False, just_started: bool = False, raw: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        host: Host,
+        session: str,
+        *,
+        read_only: bool,
+        take: bool,
+        keys: bytes,
+        keep: bool = False,
+        just_started: bool = False,
+        raw: bool = False,
+    ) -> None:
         self._host, self._session = host, session
         self._read_only, self._take, self._keep, self._just_started = read_only, take, keep, just_started
         self._keys = DetachKeys(keys)
@@ -123,9 +131,10 @@ class Attachment:
             raise HoldfastError("conflict", "this terminal is that session already", "nothing to attach to")
         if not self._read_only:
             raise HoldfastError(
-                "conflict", "this terminal is a session already; a session inside a session confuses the detach keys",
+                "conflict",
+                "this terminal is a session already; a session inside a session confuses the detach keys",
                 "detach first (Ctrl-\\ d), or watch with -r",
-            )  # fmt: skip
+            )
 
     def _connect(self, *, restore: bool) -> dict[str, Any]:
         env = {k: os.environ[k] for k in _FOLLOWED if k in os.environ}

@@ -1,9 +1,9 @@
 """Backends: the command lines that do tasks. claude, codex and shell need no entry.
 
-  hold backend add cheap -- claude -p --model haiku        {contract}, {brief} and {task} are put into its arguments
-  hold backend add tidy -e MODE=strict --timeout 10m -- ./tools/tidy {contract}
-  hold backend ls
-  hold backend rm cheap
+hold backend add cheap -- claude -p --model haiku        {contract}, {brief} and {task} are put into its arguments
+hold backend add tidy -e MODE=strict --timeout 10m -- ./tools/tidy {contract}
+hold backend ls
+hold backend rm cheap
 """
 
 from __future__ import annotations

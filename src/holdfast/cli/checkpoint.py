@@ -1,13 +1,13 @@
 """Save where a run stands, look at what was saved, go back to it, or go on from it another way.
 
-  hold checkpoint save RUN --set goal='"move the data"' --set plan='["copy", "check"]' --label 'half way'
-  hold checkpoint save RUN --state FILE         a JSON object; - reads it from stdin
-  hold checkpoint ls RUN
-  hold checkpoint show RUN 3                    the latest without a number
-  hold checkpoint diff RUN 1 3
-  hold checkpoint restore RUN 1                 its state is the run's again; nothing that was done is undone
-  hold checkpoint fork RUN 1                    a new run that begins there
-  hold checkpoint policy RUN --entries 50       save from the log by itself; 0 switches it off
+hold checkpoint save RUN --set goal='"move the data"' --set plan='["copy", "check"]' --label 'half way'
+hold checkpoint save RUN --state FILE         a JSON object; - reads it from stdin
+hold checkpoint ls RUN
+hold checkpoint show RUN 3                    the latest without a number
+hold checkpoint diff RUN 1 3
+hold checkpoint restore RUN 1                 its state is the run's again; nothing that was done is undone
+hold checkpoint fork RUN 1                    a new run that begins there
+hold checkpoint policy RUN --entries 50       save from the log by itself; 0 switches it off
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("save", "show", "ls", "diff", "restore", "fork", "policy"))
     parser.add_argument("run", metavar="RUN", help="a run's id, or the beginning of it")
     parser.add_argument("seq", metavar="SEQ", nargs="?", type=int, help="a checkpoint's number")
-    parser.add_argument("other", metavar="OTHER", nargs="?", type=int,
-                        help="diff: the one to compare it with (the latest)")  # fmt: skip
+    parser.add_argument(
+        "other", metavar="OTHER", nargs="?", type=int, help="diff: the one to compare it with (the latest)"
+    )
     parser.add_argument("--set", metavar="NAME=JSON", action="append", default=[], help="save: a field of the state")
     parser.add_argument("--state", metavar="FILE", help="save: fields from a JSON object; - is stdin")
     parser.add_argument("--replace", action="store_true", help="save: forget the fields that are not given")
@@ -140,6 +141,11 @@ def _tell_policy(made: Json) -> None:
 
 
 _TELL: dict[str, Any] = {
-    "save": _tell_saved, "show": _tell_state, "ls": _tell_list, "diff": _tell_diff, "restore": _tell_saved,
-    "fork": _tell_fork, "policy": _tell_policy,
-}  # fmt: skip
+    "save": _tell_saved,
+    "show": _tell_state,
+    "ls": _tell_list,
+    "diff": _tell_diff,
+    "restore": _tell_saved,
+    "fork": _tell_fork,
+    "policy": _tell_policy,
+}

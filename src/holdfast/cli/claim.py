@@ -1,11 +1,11 @@
 """What is believed to be true of this machine, and whether it still is, asked of the kernel now.
 
-  hold claim add --task 1.5 --port 3000 --session web      the port is served by that session
-  hold claim add --run RUN --file dist/app.js              the file has the content it has now
-  hold claim add --task 1.5 --pid 4242                     that very process is alive
-  hold claim add --task 1.5 --command 'make check'         the command succeeds; it is run by each check
-  hold claim ls [--task ID | --run RUN] · hold claim rm CLAIM
-  hold claim check [--task ID | --run RUN]                 exit 0 if all hold, 1 if something drifted
+hold claim add --task 1.5 --port 3000 --session web      the port is served by that session
+hold claim add --run RUN --file dist/app.js              the file has the content it has now
+hold claim add --task 1.5 --pid 4242                     that very process is alive
+hold claim add --task 1.5 --command 'make check'         the command succeeds; it is run by each check
+hold claim ls [--task ID | --run RUN] · hold claim rm CLAIM
+hold claim check [--task ID | --run RUN]                 exit 0 if all hold, 1 if something drifted
 """
 
 from __future__ import annotations
@@ -52,8 +52,15 @@ def run(args: argparse.Namespace) -> int:
         work.drop_claim(args.claim)
         return 0
     if args.verb == "add":
-        made = work.add_claim(**whose, port=args.port, file=args.file, pid=args.pid, command=args.command,
-                              session=args.session, timeout=args.timeout)  # fmt: skip
+        made = work.add_claim(
+            **whose,
+            port=args.port,
+            file=args.file,
+            pid=args.pid,
+            command=args.command,
+            session=args.session,
+            timeout=args.timeout,
+        )
         if args.json:
             output.print_json(made)
         else:

@@ -1,8 +1,8 @@
 """Completion of commands, options and session names for your shell.
 
-  source <(hold completion bash)          in ~/.bashrc
-  source <(hold completion zsh)           in ~/.zshrc, after compinit
-  hold completion fish | source           in ~/.config/fish/config.fish
+source <(hold completion bash)          in ~/.bashrc
+source <(hold completion zsh)           in ~/.zshrc, after compinit
+hold completion fish | source           in ~/.config/fish/config.fish
 """
 
 from __future__ import annotations

@@ -137,8 +137,10 @@ def bash(commands: Sequence[Command]) -> str:
         options = " ".join(name for option in command.options for name in option.names)
         values = " ".join(
             f"{name}={_bash_kind(option, command)}"
-            for option in command.options if option.kind != "none" for name in option.names
-        )  # fmt: skip
+            for option in command.options
+            if option.kind != "none"
+            for name in option.names
+        )
         places = " ".join(_bash_kind(p, command) + ("+" if p.repeats else "") for p in command.positionals)
         cases.append(f'    {command.name}) options="{options}" values="{values}" places="{places}" ;;')
     names = " ".join(c.name for c in commands)
@@ -213,9 +215,12 @@ def _zsh_specs(command: Command) -> list[str]:
 def _zsh_action(argument: Argument, command: Command) -> str:
     """The blank before our own function keeps zsh from putting arguments of its own before ours."""
     return {
-        "session": f" _hold_sessions {command.sessions}", "file": "_files", "folder": "_files -/",
-        "words": f"({argument.words})", "command": "_command_names -e",
-    }.get(argument.kind, " ")  # fmt: skip
+        "session": f" _hold_sessions {command.sessions}",
+        "file": "_files",
+        "folder": "_files -/",
+        "words": f"({argument.words})",
+        "command": "_command_names -e",
+    }.get(argument.kind, " ")
 
 
 def _colons(text: str) -> str:
@@ -263,9 +268,11 @@ def fish(commands: Sequence[Command]) -> str:
             lines.append(f"{here} {names}{value} -d {_fish_quoted(option.help)}")
         for place in c.positionals:
             offer = {
-                "session": f" -a '(__hold_sessions {c.sessions})'", "words": f" -a {_fish_quoted(place.words)}",
-                "file": " -F", "command": " -F -a '(__fish_complete_command)'",
-            }.get(place.kind)  # fmt: skip
+                "session": f" -a '(__hold_sessions {c.sessions})'",
+                "words": f" -a {_fish_quoted(place.words)}",
+                "file": " -F",
+                "command": " -F -a '(__fish_complete_command)'",
+            }.get(place.kind)
             if offer:
                 lines.append(here + offer)
     return _FISH.replace("@LINES@", "\n".join(f"    complete -c $program {line}" for line in lines))

@@ -51,8 +51,14 @@ def run(args: argparse.Namespace) -> int:
     wanted = clients.files(args.client, args.scope, _hold(), _env(args.client, environ, home), places)
     records = files.Records(home)
     changes = [_planned(f, records, args.undo) for f in wanted]
-    told: Json = {"client": args.client, "scope": args.scope, "undo": args.undo, "written": False, "proof": None,
-                  "files": [{"path": c.file.path, "change": c.what, "diff": _diff(c)} for c in changes]}  # fmt: skip
+    told: Json = {
+        "client": args.client,
+        "scope": args.scope,
+        "undo": args.undo,
+        "written": False,
+        "proof": None,
+        "files": [{"path": c.file.path, "change": c.what, "diff": _diff(c)} for c in changes],
+    }
     due = [c for c in changes if c.what != "none"]
     _show(args, told)
     if args.only_print:
@@ -141,8 +147,11 @@ def _show(args: argparse.Namespace, told: Json) -> None:
 
 def _agreed(count: int) -> bool:
     if not sys.stdin.isatty():
-        raise HoldfastError("usage", f"{count} file{'s' if count > 1 else ''} would change",
-                            "there is no terminal to ask at: say so with --yes, or look with --print")  # fmt: skip
+        raise HoldfastError(
+            "usage",
+            f"{count} file{'s' if count > 1 else ''} would change",
+            "there is no terminal to ask at: say so with --yes, or look with --print",
+        )
     sys.stderr.write("Write this? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

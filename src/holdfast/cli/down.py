@@ -1,7 +1,7 @@
 """Stop the host. Sessions go on without it, and the next command starts it again. --all ends the sessions too.
 
-  hold down
-  hold down --all                ends every session, after asking
+hold down
+hold down --all                ends every session, after asking
 """
 
 from __future__ import annotations

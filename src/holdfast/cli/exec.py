@@ -31,12 +31,8 @@ _BEGINS_S = 0.02  # a typed command has begun within a moment; this is only wait
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
-    parser.add_argument(
-        "--timeout", type=float, metavar="S", help="return after so long; the command goes on"
-    )
-    parser.add_argument(
-        "--max-output", type=int, metavar="BYTES", help="keep head and tail of more than this"
-    )
+    parser.add_argument("--timeout", type=float, metavar="S", help="return after so long; the command goes on")
+    parser.add_argument("--max-output", type=int, metavar="BYTES", help="keep head and tail of more than this")
     parser.add_argument("--raw", action="store_true", help="the terminal's own bytes (CR LF line ends)")
     parser.add_argument("--step", metavar="RUN:KEY", help="write the intent of this step first")
     parser.add_argument("--effect", choices=EFFECTS, help="--step: what running it twice would do (unsafe)")
@@ -61,9 +57,7 @@ def run(args: argparse.Namespace) -> int:
         from .exec_step import run_step
 
         return run_step(host, args, words)
-    return (
-        _json(host, args, words) if args.json or args.max_output is not None else _stream(host, args, words)
-    )
+    return _json(host, args, words) if args.json or args.max_output is not None else _stream(host, args, words)
 
 
 def _json(host: Host, args: argparse.Namespace, words: list[str]) -> int:
@@ -87,9 +81,11 @@ def document(result: dict[str, Any], raw: bytes, omitted: int) -> dict[str, Any]
     keys = ("exec_id", "state", "exit_code", "start", "end", "duration_ms", "cwd", "prompt")
     more = ("outputs", "error", "execution_count", "outputs_omitted", "ask")  # of a kernel's cell; of an approval
     return {
-        **{k: result[k] for k in keys}, "output": plain_text(raw), "omitted_bytes": omitted,
+        **{k: result[k] for k in keys},
+        "output": plain_text(raw),
+        "omitted_bytes": omitted,
         **{k: result[k] for k in more if k in result},
-    }  # fmt: skip
+    }
 
 
 def print_output(home: Home, raw: bytes, as_is: bool) -> None:
@@ -116,8 +112,10 @@ def _stream(host: Host, args: argparse.Namespace, words: list[str]) -> int:
     try:
         result = follow(host, args.session, started, left, raw=args.raw)
     except KeyboardInterrupt:
-        output.note(f"hold: the command goes on; hold exec-result {args.session} {exec_id}, or send Ctrl-C to it:"
-                    f" hold send {args.session} --key C-c")  # fmt: skip
+        output.note(
+            f"hold: the command goes on; hold exec-result {args.session} {exec_id}, or send Ctrl-C to it:"
+            f" hold send {args.session} --key C-c"
+        )
         raise
     return exit_code(result, quiet=False, name=args.session, timed_out=args.timeout is not None)
 
@@ -127,8 +125,14 @@ def _started(host: Host, args: argparse.Namespace, words: list[str], exec_id: st
     while True:
         try:
             return host.call(  # type: ignore[no-any-return]
-                "exec", session=args.session, words=words, exec_id=exec_id, start_only=True, why=args.why,
-                timeout=args.timeout, standing=args.timeout is not None,
+                "exec",
+                session=args.session,
+                words=words,
+                exec_id=exec_id,
+                start_only=True,
+                why=args.why,
+                timeout=args.timeout,
+                standing=args.timeout is not None,
             )
         except HoldfastError as e:
             if e.code != "host_gone":

@@ -1,7 +1,7 @@
 """How a command stands that was run with `hold exec`: its output on stdout, its state on stderr.
 
-  hold exec-result dev exe_2q7…
-  hold exec-result dev exe_2q7… --wait --json
+hold exec-result dev exe_2q7…
+hold exec-result dev exe_2q7… --wait --json
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from .several import seconds
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +33,7 @@ def run(args: argparse.Namespace) -> int:
     if args.max_output is not None and args.max_output < 0:
         raise HoldfastError("usage", "--max-output cannot be negative", "--max-output 65536")
     host = Host()
-    result = host.call(
-        "exec_result", session=args.session, exec_id=args.exec_id, wait=args.wait, timeout=args.timeout
-    )
+    result = host.call("exec_result", session=args.session, exec_id=args.exec_id, wait=args.wait, timeout=args.timeout)
     limit = EXEC_OUTPUT_BYTES if args.max_output is None else args.max_output
     raw, omitted = Session(host, args.session, args.session).exec_output(result, limit)
     if args.json:

@@ -76,6 +76,7 @@ def _live(host: Host, args: argparse.Namespace, words: list[str], plan: Json) ->
     try:
         return follow(host, plan["session"], started, left, raw=args.raw)
     except KeyboardInterrupt:
-        output.note(f"hold: the command goes on, and the step is open; the same command again waits for it"
-                    f" (--step {args.step})")  # fmt: skip
+        output.note(
+            f"hold: the command goes on, and the step is open; the same command again waits for it (--step {args.step})"
+        )
         raise

@@ -47,8 +47,14 @@ class Excerpt:
             if cut >= 0 and len(data) - cut > _HELD_MAX:
                 cut = len(data)  # the host would have told of an end by now: a look-alike
             if cut < 0:  # a mark or a CR LF may be cut in two by the chunk's end
-                cut = next((len(data) - n for n in range(min(len(_MARK), len(data)), 0, -1)
-                            if _MARK.startswith(data[-n:]) or data[-n:] == b"\r"), len(data))  # fmt: skip
+                cut = next(
+                    (
+                        len(data) - n
+                        for n in range(min(len(_MARK), len(data)), 0, -1)
+                        if _MARK.startswith(data[-n:]) or data[-n:] == b"\r"
+                    ),
+                    len(data),
+                )
             data, self._held = data[:cut], data[cut:]
         return self._filter.strip(data if self._raw else data.replace(b"\r\n", b"\n"))
 
@@ -63,9 +69,7 @@ def _show(data: bytes) -> None:
         sys.stdout.buffer.flush()
 
 
-def follow(
-    host: Host, session: str, started: dict[str, Any], timeout: float | None, *, raw: bool
-) -> dict[str, Any]:
+def follow(host: Host, session: str, started: dict[str, Any], timeout: float | None, *, raw: bool) -> dict[str, Any]:
     """Print from the begin mark on until the host says that the command ended, blocks, or the time is up.
     `raw`: exactly the bytes; on a terminal else what that may get of them.
 

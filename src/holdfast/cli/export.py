@@ -1,7 +1,7 @@
 """Write a session's output, with its times and sizes, as an asciinema recording.
 
-  hold export build --cast build.cast
-  hold export build --cast - | asciinema play -
+hold export build --cast build.cast
+hold export build --cast - | asciinema play -
 """
 
 from __future__ import annotations

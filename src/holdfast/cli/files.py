@@ -1,7 +1,7 @@
 """Open files of a session's processes, with the position in each and the locks held on it.
 
-  hold files build
-  hold files build --json
+hold files build
+hold files build --json
 """
 
 from __future__ import annotations
@@ -30,10 +30,17 @@ def run(args: argparse.Namespace) -> int:
         return 0
     names = {p["pid"]: p["name"] for p in status["processes"]}
     rows = [
-        (f["pid"], names.get(f["pid"], "-"), f["fd"], f["kind"], "-" if f["offset"] is None else f["offset"],
-         f["lock"] or "-", f["path"])
+        (
+            f["pid"],
+            names.get(f["pid"], "-"),
+            f["fd"],
+            f["kind"],
+            "-" if f["offset"] is None else f["offset"],
+            f["lock"] or "-",
+            f["path"],
+        )
         for f in files
-    ]  # fmt: skip
+    ]
     styles = [("", "bold", "", "", "", "yellow" if f["lock"] else "", "") for f in files]
     output.table(("PID", "PROGRAM", "FD", "KIND", "OFFSET", "LOCK", "PATH"), rows, styles)
     if status.get("files_truncated"):

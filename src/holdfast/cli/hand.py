@@ -1,7 +1,7 @@
 """Hand a session's controls, which you hold, to another operator, with a note about where things stand.
 
-  hold hand deploy --note "fixed"      back to whom you took them from
-  hold hand deploy bot --note "the schema is migrated; run the tests next"
+hold hand deploy --note "fixed"      back to whom you took them from
+hold hand deploy bot --note "the schema is migrated; run the tests next"
 """
 
 from __future__ import annotations

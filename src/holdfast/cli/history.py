@@ -1,7 +1,7 @@
 """What was thought, done and seen in a run, in order.
 
-  hold history RUN
-  hold history RUN --at 120        up to that entry, and the state of the run then, rebuilt; nothing is executed
+hold history RUN
+hold history RUN --at 120        up to that entry, and the state of the run then, rebuilt; nothing is executed
 """
 
 from __future__ import annotations

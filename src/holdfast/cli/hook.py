@@ -147,8 +147,16 @@ def _ask(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
     deadline = time.monotonic() + _wait(args, event)
     for one in asked:
         left = max(0.0, deadline - time.monotonic())
-        items.append(host.ask_held(one.text, kind=one.kind, options=one.options, wait=left, why=claude.tag(event),
-                                   dialog=claude.dialog(event)))  # fmt: skip
+        items.append(
+            host.ask_held(
+                one.text,
+                kind=one.kind,
+                options=one.options,
+                wait=left,
+                why=claude.tag(event),
+                dialog=claude.dialog(event),
+            )
+        )
         if items[-1]["state"] != "answered":
             break
     return claude.answer(event, asked, items)
@@ -208,6 +216,12 @@ def _compact(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
 
 
 _HANDLERS: dict[str, Callable[[Host, Json, argparse.Namespace], Json | None]] = {
-    "PermissionRequest": _ask, "PreToolUse": _ask, "Notification": _notify, "UserPromptSubmit": _prompt,
-    "SessionStart": _begin, "PreCompact": _compact, "Stop": _stop, "SessionEnd": _stop,
-}  # fmt: skip
+    "PermissionRequest": _ask,
+    "PreToolUse": _ask,
+    "Notification": _notify,
+    "UserPromptSubmit": _prompt,
+    "SessionStart": _begin,
+    "PreCompact": _compact,
+    "Stop": _stop,
+    "SessionEnd": _stop,
+}

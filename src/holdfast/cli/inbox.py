@@ -1,8 +1,8 @@
 """What waits for a person: sessions at a prompt, questions, approvals, requests for the controls, parked runs.
 
-  hold inbox
-  hold inbox -f                        each item as it comes, changes and goes
-  hold answer ASK …                    answers one
+hold inbox
+hold inbox -f                        each item as it comes, changes and goes
+hold answer ASK …                    answers one
 """
 
 from __future__ import annotations
@@ -19,8 +19,16 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_STYLES = {"secret": "magenta", "approval": "yellow", "control_request": "yellow", "question": "cyan", "input": "green",
-           "menu": "yellow", "parked_run": "yellow", "held_controls": "blue"}
+_STYLES = {
+    "secret": "magenta",
+    "approval": "yellow",
+    "control_request": "yellow",
+    "question": "cyan",
+    "input": "green",
+    "menu": "yellow",
+    "parked_run": "yellow",
+    "held_controls": "blue",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +54,17 @@ def run(args: argparse.Namespace) -> int:
     now = time.time()
     rows, styles = [], []
     for item in items:
-        rows.append((item["id"], item["kind"].replace("_", " "), item["session_name"] or "-", who(item),
-                     output.age(item["created_at"], now), item["state"], summary(item)))  # fmt: skip
+        rows.append(
+            (
+                item["id"],
+                item["kind"].replace("_", " "),
+                item["session_name"] or "-",
+                who(item),
+                output.age(item["created_at"], now),
+                item["state"],
+                summary(item),
+            )
+        )
         styles.append(("bold", _STYLES.get(item["kind"], ""), "", "", "dim", "", ""))
     output.table(("ASK", "KIND", "SESSION", "FROM", "AGE", "STATE", "WHAT"), rows, styles)
     if not items:

@@ -1,8 +1,8 @@
 """Prove the journal, or take its signed head away to prove it against later.
 
-  hold journal verify                    every entry's hash, every signed head; names the first bad entry
-  hold journal head --json > head.json   keep this on another machine
-  hold journal verify --head head.json   finds also a journal that was cut off or written anew since
+hold journal verify                    every entry's hash, every signed head; names the first bad entry
+hold journal head --json > head.json   keep this on another machine
+hold journal verify --head head.json   finds also a journal that was cut off or written anew since
 """
 
 from __future__ import annotations
@@ -48,8 +48,12 @@ def _verify(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json(found)
     elif found["ok"]:
-        say(f"{found['entries']} entries and {found['heads']} signed heads are as they were written; {found['head']}",
-            "ok", found["entries"], found["head"])  # fmt: skip
+        say(
+            f"{found['entries']} entries and {found['heads']} signed heads are as they were written; {found['head']}",
+            "ok",
+            found["entries"],
+            found["head"],
+        )
     else:
         say(f"entry {found['bad']}: {found['reason']}", "bad", found["bad"], found["reason"])
     return 0 if found["ok"] else 1

@@ -60,7 +60,12 @@ def run(args: argparse.Namespace) -> int:
         output.note(f"hold: offset {args.start} is past the end ({about['end']}); {more}")
     last = args.tail if grep is not None else None
     writer = log_writers.choose(
-        as_json=args.json, raw=args.raw, pipes=about["kind"] == "pipes", grep=grep, tail=last, end=about["end"],
+        as_json=args.json,
+        raw=args.raw,
+        pipes=about["kind"] == "pipes",
+        grep=grep,
+        tail=last,
+        end=about["end"],
         home=host.home,
     )
     chunks = session.output(start, follow=True) if args.follow else session.output(start, end=max(start, about["end"]))
@@ -91,10 +96,16 @@ def _start(session: Session, about: dict[str, Any], args: argparse.Namespace) ->
     elif args.since:
         start = about["at"]
     if args.tail is not None and args.grep is None:
-        start = max(start, tail_offset(
-            session, max(start, about["start"]), about["end"], args.tail,
-            None if args.raw or args.json else about.get("record"),
-        ))  # fmt: skip
+        start = max(
+            start,
+            tail_offset(
+                session,
+                max(start, about["start"]),
+                about["end"],
+                args.tail,
+                None if args.raw or args.json else about.get("record"),
+            ),
+        )
     return start
 
 

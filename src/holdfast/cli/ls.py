@@ -45,11 +45,18 @@ def show(sessions: list[dict[str, Any]], now: float) -> None:
     for s in sessions:
         kind = s["activity"]["kind"]
         ports = ",".join(str(p["port"]) for p in s["ports"]) or "-"
-        rows.append((s["name"], state(s), doing(s), ports, s["attached_count"] or "-", output.age(s["created_at"], now),
-                     " ".join(s["command"])[:60]))  # fmt: skip
-        styles.append(
-            ("bold", _STATE_STYLE.get(s["state"], ""), _ACTIVITY_STYLE.get(kind, ""), "cyan", "", "dim", "")
+        rows.append(
+            (
+                s["name"],
+                state(s),
+                doing(s),
+                ports,
+                s["attached_count"] or "-",
+                output.age(s["created_at"], now),
+                " ".join(s["command"])[:60],
+            )
         )
+        styles.append(("bold", _STATE_STYLE.get(s["state"], ""), _ACTIVITY_STYLE.get(kind, ""), "cyan", "", "dim", ""))
     output.table(("NAME", "STATE", "ACTIVITY", "PORTS", "ATTACHED", "AGE", "COMMAND"), rows, styles)
 
 

@@ -1,9 +1,9 @@
 """A run's short-term memory: the messages that fit a model's window, and values that expire.
 
-  hold memory append RUN 'what the user said'          --role assistant; or a whole message as --json-message '{…}'
-  hold memory window RUN --max-tokens 4000             the newest that fit (an estimate), and every instruction
-  hold memory set RUN token '"abc"' --ttl 10m          JSON; gone after ten minutes. --ttl 0 forgets it
-  hold memory get RUN token
+hold memory append RUN 'what the user said'          --role assistant; or a whole message as --json-message '{…}'
+hold memory window RUN --max-tokens 4000             the newest that fit (an estimate), and every instruction
+hold memory set RUN token '"abc"' --ttl 10m          JSON; gone after ten minutes. --ttl 0 forgets it
+hold memory get RUN token
 """
 
 from __future__ import annotations

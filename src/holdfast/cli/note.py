@@ -1,6 +1,6 @@
 """Leave a note in a run's log, for whoever goes on.
 
-  hold note RUN 'the staging API is rate limited' --kind learned
+hold note RUN 'the staging API is rate limited' --kind learned
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    answer = Host().work.call(
-        "log_append", run=args.run, body=args.text, kind=args.kind, step=args.step, why=args.why
-    )
+    answer = Host().work.call("log_append", run=args.run, body=args.text, kind=args.kind, step=args.step, why=args.why)
     if args.json:
         output.print_json(answer)
     return 0

@@ -64,9 +64,15 @@ def _add(host: Host, args: argparse.Namespace) -> int:
     if args.kind is None:
         raise HoldfastError("usage", "what kind of operator?", "--kind human, agent or service")
     made = host.add_operator(
-        args.operator, args.kind, verbs=_verbs(args), sessions=args.session, ttl=_ttl(args), depth=args.depth,
-        key=args.key, why=args.why,
-    )  # fmt: skip
+        args.operator,
+        args.kind,
+        verbs=_verbs(args),
+        sessions=args.session,
+        ttl=_ttl(args),
+        depth=args.depth,
+        key=args.key,
+        why=args.why,
+    )
     if args.json:
         output.print_json(made)
         return 0
@@ -94,8 +100,13 @@ def _revoke(host: Host, args: argparse.Namespace) -> int:
         output.print_json(done)
         return 0
     what = f"{done['grant']} of {done['name']}" if done["grant"] else done["name"]
-    say(f"{what} is revoked; {done['channels']} channels and {done['requests']} requests ended",
-        done["operator"], done["grant"] or "-", done["channels"], done["requests"])  # fmt: skip
+    say(
+        f"{what} is revoked; {done['channels']} channels and {done['requests']} requests ended",
+        done["operator"],
+        done["grant"] or "-",
+        done["channels"],
+        done["requests"],
+    )
     if done["keepers_unable"]:
         output.note(f"hold: {done['keepers_unable']} sessions have an older keeper and keep their channels open")
     return 0

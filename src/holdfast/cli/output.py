@@ -68,9 +68,7 @@ def table(
             sys.stdout.write("\t".join(c.replace("\t", " ") for c in row) + "\n")
         return
     widths = [max([len(h), *(len(r[i]) for r in cells)]) for i, h in enumerate(headers)]
-    sys.stdout.write(
-        paint("  ".join(h.ljust(w) for h, w in zip(headers, widths, strict=True)).rstrip(), "dim") + "\n"
-    )
+    sys.stdout.write(paint("  ".join(h.ljust(w) for h, w in zip(headers, widths, strict=True)).rstrip(), "dim") + "\n")
     for n, row in enumerate(cells):
         out = []
         for i, cell in enumerate(row):

@@ -1,8 +1,8 @@
 """A project's policy: how often a task is tried, by which backends, what verification profiles are. In versions.
 
-  hold policy show [--version N]
-  hold policy set policy.toml --why 'two backends now'          TOML or JSON; - is stdin
-  hold policy set --set retry.attempts_max=5 --set 'backends=["claude", "codex"]'    on top of the one in force
+hold policy show [--version N]
+hold policy set policy.toml --why 'two backends now'          TOML or JSON; - is stdin
+hold policy set --set retry.attempts_max=5 --set 'backends=["claude", "codex"]'    on top of the one in force
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Listening ports of all sessions, with the session and the process that serves each.
 
-  hold ports
-  hold ports 3000 --json
+hold ports
+hold ports 3000 --json
 """
 
 from __future__ import annotations

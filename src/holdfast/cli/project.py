@@ -1,9 +1,9 @@
 """A project: a folder, its phases in order, its tasks.
 
-  hold project init shop --phase design --phase build --phase release      in this folder
-  hold project show                                                        where it stands; --project NAME for another
-  hold project ls
-  hold project edit --phase design --phase build --phase test              other phases; one that has tasks stays
+hold project init shop --phase design --phase build --phase release      in this folder
+hold project show                                                        where it stands; --project NAME for another
+hold project ls
+hold project edit --phase design --phase build --phase test              other phases; one that has tasks stays
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             output.print_json(found)
             return 0
-        rows = [(p["project_name"], p["active_phase"] or "completed", p["unfinished"], p["tasks"], p["root"])
-                for p in found]  # fmt: skip
+        rows = [
+            (p["project_name"], p["active_phase"] or "completed", p["unfinished"], p["tasks"], p["root"]) for p in found
+        ]
         output.table(("PROJECT", "PHASE", "LEFT", "TASKS", "ROOT"), rows)
         return 0
     state = tasks.project(which)
@@ -71,8 +72,11 @@ def _show(state: Json) -> None:
     if sys.stdout.isatty():
         counts = ", ".join(f"{n} {status}" for status, n in state["counts"].items() if n) or "no tasks yet"
         print(output.safe(f"{state['project_name']} in {state['root']}: {counts}"))
-        for label, phases in (("completed", state["completed_phases"]), ("active", [state["active_phase"]]),
-                              ("to come", state["remaining_phases"])):  # fmt: skip
+        for label, phases in (
+            ("completed", state["completed_phases"]),
+            ("active", [state["active_phase"]]),
+            ("to come", state["remaining_phases"]),
+        ):
             print(f"{label}: {', '.join(p for p in phases if p) or '-'}")
     rows = [(t["task_id"], t["status"], t["phase"], t["backend"] or "-", t["title"]) for t in state["tasks"]]
     output.table(("TASK", "STATUS", "PHASE", "BACKEND", "TITLE"), rows)

@@ -1,8 +1,8 @@
 """Remove ended sessions and their output, or ended work. What is live, unfinished or in doubt is never touched.
 
-  hold prune
-  hold prune --older-than 7d
-  hold prune --work --older-than 90d       ended runs, and projects of which every task is finished, for so long
+hold prune
+hold prune --older-than 7d
+hold prune --work --older-than 90d       ended runs, and projects of which every task is finished, for so long
 """
 
 from __future__ import annotations

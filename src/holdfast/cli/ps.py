@@ -1,7 +1,7 @@
 """The processes of a session, as the tree they are.
 
-  hold ps web
-  hold ps web --json
+hold ps web
+hold ps web --json
 """
 
 from __future__ import annotations
@@ -39,10 +39,16 @@ def show(processes: list[dict[str, Any]]) -> None:
     """The table; on a terminal each command stands below its parent's."""
     indented = sys.stdout.isatty()
     rows = [
-        (p["pid"], p["ppid"], p["state"], cpu_time(p["cpu_s"]), output.size(p["rss"]),
-         (branch if indented else "") + p["command"])
+        (
+            p["pid"],
+            p["ppid"],
+            p["state"],
+            cpu_time(p["cpu_s"]),
+            output.size(p["rss"]),
+            (branch if indented else "") + p["command"],
+        )
         for branch, p in tree(processes)
-    ]  # fmt: skip
+    ]
     styles = [("bold", "dim", "", "", "", "") for _ in rows]
     output.table(("PID", "PARENT", "STATE", "CPU", "MEMORY", "COMMAND"), rows, styles)
 

@@ -1,6 +1,6 @@
 """Give a session's controls back; whoever types next takes them.
 
-  hold release deploy
+hold release deploy
 """
 
 from __future__ import annotations

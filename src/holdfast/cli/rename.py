@@ -1,6 +1,6 @@
 """Give a session another name; its id stays.
 
-  hold rename bash-2 deploy
+hold rename bash-2 deploy
 """
 
 from __future__ import annotations

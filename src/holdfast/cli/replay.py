@@ -57,7 +57,10 @@ def run(args: argparse.Namespace) -> int:
     host = Host()
     status = host.call("status", session=args.session)
     played = placed(
-        host, status["id"], lines=status["kind"] == "pipes", actors=not args.no_actors,
+        host,
+        status["id"],
+        lines=status["kind"] == "pipes",
+        actors=not args.no_actors,
         shown=lambda: shown_on(sys.stdout.fileno(), host.home, raw=args.raw),
     )
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -125,9 +128,7 @@ class Finder:
         return self._raw in seen
 
 
-def _from(
-    played: Iterator[Placed], begins: Callable[[Placed], bool] | None, stage: Stage | Pipe
-) -> Iterator[Event]:
+def _from(played: Iterator[Placed], begins: Callable[[Placed], bool] | None, stage: Stage | Pipe) -> Iterator[Event]:
     """What is to be played. What lies before is drawn at once, so that the picture is whole."""
     if begins is None:
         yield from (event for _, event in played)
@@ -156,9 +157,12 @@ def delays(played: Iterator[Event], speed: float, max_idle: float | None) -> Ite
 
 
 def _play(
-    played: Iterator[Event], speed: float, max_idle: float | None, wait: Callable[[float], float | None],
+    played: Iterator[Event],
+    speed: float,
+    max_idle: float | None,
+    wait: Callable[[float], float | None],
     stage: Stage | Pipe,
-) -> int:  # fmt: skip
+) -> int:
     """To the end (0), or until `wait` says stop (1). Pauses add up to moments, so that drawing takes no extra time."""
     due = time.monotonic()
     for pause, event in delays(played, speed, max_idle):

@@ -1,9 +1,9 @@
 """What was done in a time span, by whom, with what result.
 
-  hold report                                the last seven days, of the current project or of all work
-  hold report --since 2026-01-01 --until 2026-02-01
-  hold report --since 24h --json
-  hold report --task 1.5 --html task.html    one page with a timeline picture, complete in itself
+hold report                                the last seven days, of the current project or of all work
+hold report --since 2026-01-01 --until 2026-02-01
+hold report --since 24h --json
+hold report --task 1.5 --html task.html    one page with a timeline picture, complete in itself
 """
 
 from __future__ import annotations

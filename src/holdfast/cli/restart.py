@@ -1,6 +1,6 @@
 """Start a session again from the same recipe, as its next generation; a live one is stopped first. Output goes on.
 
-  hold restart web
+hold restart web
 """
 
 from __future__ import annotations

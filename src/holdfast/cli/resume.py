@@ -1,9 +1,9 @@
 """All that somebody with an empty context needs to go on: goal, doubts, what no longer holds, what to do next.
 
-  hold resume                       the current project, or all runs under way
-  hold resume 1.5                   a task; also PROJECT/ID, or a run's id
-  hold resume 1.5 --max-tokens 500  Markdown for a model, within a budget
-  hold resume --json                for a program: follow next_action
+hold resume                       the current project, or all runs under way
+hold resume 1.5                   a task; also PROJECT/ID, or a run's id
+hold resume 1.5 --max-tokens 500  Markdown for a model, within a budget
+hold resume --json                for a program: follow next_action
 """
 
 from __future__ import annotations
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TASK", nargs="?", help="a task, or a run's id; else the current project")
     arguments.project(parser)
-    parser.add_argument("--max-tokens", metavar="N", type=int, default=BRIEF_TOKENS,
-                        help=f"as estimated; {BRIEF_TOKENS} unless said otherwise")  # fmt: skip
+    parser.add_argument(
+        "--max-tokens",
+        metavar="N",
+        type=int,
+        default=BRIEF_TOKENS,
+        help=f"as estimated; {BRIEF_TOKENS} unless said otherwise",
+    )
     arguments.json_flag(parser)
 
 

@@ -1,7 +1,7 @@
 """Forget ended sessions, their output too.
 
-  hold rm build
-  hold rm -f web                 end it first, if it runs
+hold rm build
+hold rm -f web                 end it first, if it runs
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "hold run [OPTION…] [--] [CMD ARG…]"
     parser.add_argument("-n", "--name", help="a name for people; made from the program's otherwise")
@@ -32,9 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cwd", metavar="DIR", help="folder to start in (default: here)")
     parser.add_argument("-e", "--env", metavar="K=V", action="append", default=[], help="one more variable")
     parser.add_argument("--pipes", action="store_true", help="no terminal: stdout and stderr as byte streams")
-    parser.add_argument(
-        "--size", metavar="COLSxROWS", help="terminal size (default: this terminal's, or 80x24)"
-    )
+    parser.add_argument("--size", metavar="COLSxROWS", help="terminal size (default: this terminal's, or 80x24)")
     parser.add_argument("--as", dest="acts_as", metavar="OPERATOR", help="the operator the session acts as")
     parser.add_argument(
         "--isolate", action="store_true", help="see the system, its own folder and its own session only (bubblewrap)"
@@ -61,11 +60,22 @@ def run(args: argparse.Namespace) -> int:
     interactive = bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()) and not args.detach and not args.json
     size = parse_size(args.size) if args.size else window_size(1) if interactive else None
     request = start_request(
-        command or None, name=args.name, cwd=args.cwd, env=parse_env(args.env), pipes=args.pipes, size=size,
-        restart=args.restart, idle_ttl=args.idle_ttl, acts_as=args.acts_as, why=args.why,
-        pids_max=limits.get("pids"), memory_max=limits.get("memory"), log_max=limits.get("log"),
-        isolate=isolation(args.isolate, args.read, args.write, not args.no_network), kernel=args.kernel,
-    )  # fmt: skip
+        command or None,
+        name=args.name,
+        cwd=args.cwd,
+        env=parse_env(args.env),
+        pipes=args.pipes,
+        size=size,
+        restart=args.restart,
+        idle_ttl=args.idle_ttl,
+        acts_as=args.acts_as,
+        why=args.why,
+        pids_max=limits.get("pids"),
+        memory_max=limits.get("memory"),
+        log_max=limits.get("log"),
+        isolate=isolation(args.isolate, args.read, args.write, not args.no_network),
+        kernel=args.kernel,
+    )
     if interactive and os.environ.get("HOLDFAST_SESSION"):
         raise HoldfastError(
             "conflict",

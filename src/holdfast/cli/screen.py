@@ -1,7 +1,7 @@
 """The rendered screen of a session as text, as its terminal would show it now.
 
-  hold screen editor
-  hold screen editor --json      with size, cursor and title
+hold screen editor
+hold screen editor --json      with size, cursor and title
 """
 
 from __future__ import annotations

@@ -48,9 +48,10 @@ def run(args: argparse.Namespace) -> int:
         raise HoldfastError("usage", f"{len(args.text)} texts to send", 'quote them as one: hold send SESSION "a b"')
     if args.secret and args.text:
         raise HoldfastError(
-            "usage", "a secret is never taken from the command line, where others can read it",
+            "usage",
+            "a secret is never taken from the command line, where others can read it",
             "leave TEXT out and type it, or pass it with --stdin",
-        )  # fmt: skip
+        )
     text = args.text[0] if args.text else ""
     if not (text or args.enter or args.key or args.stdin or args.secret or args.eof):
         raise HoldfastError("usage", "nothing to send", "give TEXT, --enter, --key or --stdin")

@@ -105,8 +105,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     lines = [f"{facts['unit']}, home {facts['home']}"]
     if not facts["reachable"]:
         return [*lines, "its service manager is not reachable from here"]
-    lines.append(f"{'enabled' if facts['enabled'] else 'not enabled'}, "
-                 + (f"running as pid {facts['pid']}" if facts["active"] else "not running"))  # fmt: skip
+    lines.append(
+        f"{'enabled' if facts['enabled'] else 'not enabled'}, "
+        + (f"running as pid {facts['pid']}" if facts["active"] else "not running")
+    )
     if facts["daemon_pid"] and facts["daemon_pid"] != facts["pid"]:
         lines.append(f"another daemon serves this home, pid {facts['daemon_pid']}; hold service install replaces it")
     return lines

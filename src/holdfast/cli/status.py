@@ -1,8 +1,8 @@
 """What is happening, observed now: on this host, or in one session.
 
-  hold status
-  hold status web
-  hold status web --json         everything the kernel tells
+hold status
+hold status web
+hold status web --json         everything the kernel tells
 """
 
 from __future__ import annotations
@@ -20,9 +20,15 @@ if TYPE_CHECKING:
 
 _LABEL_STYLE = "dim"
 _STYLES = {
-    "running": "green", "at_prompt": "green", "full_screen": "green", "waiting_for_input": "yellow",
-    "waiting_for_secret": "yellow", "menu": "yellow", "unknown": "red", "exited": "dim",
-}  # fmt: skip
+    "running": "green",
+    "at_prompt": "green",
+    "full_screen": "green",
+    "waiting_for_input": "yellow",
+    "waiting_for_secret": "yellow",
+    "menu": "yellow",
+    "unknown": "red",
+    "exited": "dim",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,9 +58,11 @@ def _overview(host: Host, *, as_json: bool) -> int:
         return 0
     about, now = answer["host"], time.time()
     if sys.stdout.isatty():
-        print(f"{output.paint('host', 'bold')} {about['id']}, pid {about['pid']}, version {about['version']},"
-              f" up {output.age(about['started_at'], now)}, home {output.safe(about['home'])}"
-              f"{_kept(about)}{_served(about)}\n")  # fmt: skip
+        print(
+            f"{output.paint('host', 'bold')} {about['id']}, pid {about['pid']}, version {about['version']},"
+            f" up {output.age(about['started_at'], now)}, home {output.safe(about['home'])}"
+            f"{_kept(about)}{_served(about)}\n"
+        )
     else:
         print("\t".join(map(str, ("host", about["id"], about["pid"], about["version"], about["started_at"]))))
         for name in ("store", "cache"):
@@ -88,8 +96,13 @@ def _served(about: dict[str, Any]) -> str:
 def _lines(s: dict[str, Any], now: float) -> list[tuple[str, str]]:
     """The page as label and value, for a pipe."""
     activity = s["activity"]
-    out = [("name", s["name"]), ("state", s["state"]), ("activity", activity["kind"]),
-           ("confidence", activity["confidence"]), ("evidence", activity["evidence"])]  # fmt: skip
+    out = [
+        ("name", s["name"]),
+        ("state", s["state"]),
+        ("activity", activity["kind"]),
+        ("confidence", activity["confidence"]),
+        ("evidence", activity["evidence"]),
+    ]
     if activity["prompt"]:
         out.append(("prompt", activity["prompt"]))
     out += summary.facts(s, now)
@@ -100,8 +113,10 @@ def _lines(s: dict[str, Any], now: float) -> list[tuple[str, str]]:
 def _page(s: dict[str, Any], now: float) -> None:
     activity = s["activity"]
     style = _STYLES.get(activity["kind"], "") if s["state"] == "live" else "red" if s["state"] == "lost" else "dim"
-    print(f"{output.paint('●', style)} {output.paint(output.safe(s['name']), 'bold')}"
-          f"  {output.paint(output.safe(summary.headline(s)), style)}")  # fmt: skip
+    print(
+        f"{output.paint('●', style)} {output.paint(output.safe(s['name']), 'bold')}"
+        f"  {output.paint(output.safe(summary.headline(s)), style)}"
+    )
     if activity["prompt"] and s["state"] == "live":
         print(f"  {output.paint('>', 'yellow')} {output.safe(activity['prompt'])}")
     print(output.paint(f"  {output.safe(activity['evidence'])}", _LABEL_STYLE) + "\n")

@@ -1,12 +1,12 @@
 """Write a step's intent before its effect, and its outcome after.
 
-  hold step begin RUN copy:batch-2 --effect unsafe --args '["batch-2"]'     execute, reuse or in_doubt
-  hold step end RUN copy:batch-2 --result '{"rows": 812}'
-  hold step fail RUN copy:batch-2 --error 'disk full'                        --unknown: it may have happened
-  hold step settle RUN copy:batch-2 --done --evidence 'the rows are there'   or --not-done: it may run again
-  hold step settle RUN build --from-exec                                     as the host recorded the command's end
-  hold step assign RUN copy:batch-2 --owner anna --within 2h                 who is to settle it, and by when
-  hold step ls RUN
+hold step begin RUN copy:batch-2 --effect unsafe --args '["batch-2"]'     execute, reuse or in_doubt
+hold step end RUN copy:batch-2 --result '{"rows": 812}'
+hold step fail RUN copy:batch-2 --error 'disk full'                        --unknown: it may have happened
+hold step settle RUN copy:batch-2 --done --evidence 'the rows are there'   or --not-done: it may run again
+hold step settle RUN build --from-exec                                     as the host recorded the command's end
+hold step assign RUN copy:batch-2 --owner anna --within 2h                 who is to settle it, and by when
+hold step ls RUN
 """
 
 from __future__ import annotations
@@ -35,8 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unknown", action="store_true", help="fail: it may have happened all the same")
     parser.add_argument("--done", dest="outcome", action="store_const", const="done", help="settle: it happened")
     parser.add_argument("--not-done", dest="outcome", action="store_const", const="not_done", help="settle: it did not")
-    parser.add_argument("--failed", dest="outcome", action="store_const", const="failed",
-                        help="settle: it ran and did not succeed; it may run again")  # fmt: skip
+    parser.add_argument(
+        "--failed",
+        dest="outcome",
+        action="store_const",
+        const="failed",
+        help="settle: it ran and did not succeed; it may run again",
+    )
     parser.add_argument("--from-exec", action="store_true", help="settle: by the record of its hold exec --step")
     parser.add_argument("--evidence", metavar="TEXT", help="settle: how you know")
     parser.add_argument("--owner", metavar="OPERATOR", help="assign: who is to settle it")
@@ -75,9 +80,13 @@ def run(args: argparse.Namespace) -> int:
 def _details(args: argparse.Namespace) -> dict[str, Any]:
     if args.verb == "begin":
         return {
-            "effect": args.effect or "unsafe", "args": parsed(args.args, "--args"), "action": args.action,
-            "idem_key": args.idem_key, "epoch": args.epoch, "why": args.why,
-        }  # fmt: skip
+            "effect": args.effect or "unsafe",
+            "args": parsed(args.args, "--args"),
+            "action": args.action,
+            "idem_key": args.idem_key,
+            "epoch": args.epoch,
+            "why": args.why,
+        }
     if args.verb == "end":
         result = parsed(args.result, "--result")
         details = {"result": result, "epoch": args.epoch, "why": args.why, "effect": args.effect}

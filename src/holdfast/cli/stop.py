@@ -1,7 +1,7 @@
 """End a session's whole process tree: TERM, then KILL for what is left after the grace time. Its output stays.
 
-  hold stop web
-  hold stop web db -t 30
+hold stop web
+hold stop web db -t 30
 """
 
 from __future__ import annotations

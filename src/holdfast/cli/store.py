@@ -66,6 +66,8 @@ def _migrate(args: argparse.Namespace) -> int:
         output.print_json(moved)
     else:
         output.table(("TABLE", "ROWS", "SHA256"), [(t["table"], t["rows"], t["sha256"]) for t in moved["tables"]])
-        output.note(f"hold: {moved['rows']:,} rows are in {moved['to']}, and the same; hold store use URL uses it."
-                    f" {moved['from']} is as it was")  # fmt: skip
+        output.note(
+            f"hold: {moved['rows']:,} rows are in {moved['to']}, and the same; hold store use URL uses it."
+            f" {moved['from']} is as it was"
+        )
     return 0

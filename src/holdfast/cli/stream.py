@@ -127,9 +127,10 @@ class _Copy:
             if lost and flushed:
                 whose = f"{controls['name']} took the controls" if controls["holder"] else "the controls were lost"
                 raise self._refused(
-                    "conflict", f"{whose}, and {flushed} bytes that it had not read were discarded",
+                    "conflict",
+                    f"{whose}, and {flushed} bytes that it had not read were discarded",
                     f"take them back: hold take {self._name}",
-                )  # fmt: skip
+                )
             if lost:
                 self._epoch = 0
             _send(sock, talk.act(_SEEN, "seen", epoch=controls["epoch"]))  # what is sent next is sent knowing that

@@ -1,17 +1,17 @@
 """Tasks: what is to be done, under which contract, and what became of each attempt.
 
-  hold task add 'Log in by mail' --id 1.5 --goal '…' --verify 'pytest -q tests/login' --after 1.4
-  hold task add 'Log in by mail' --contract login.toml         see docs/tasks.md; JSON works too
-  hold task edit 1.5 --constraint 'no new dependency' --why 'asked for by the reviewers'    one more; FILE replaces
-  hold task ls [--status ready] [--phase build]
-  hold task show 1.5                                           of a blocked one: the blocked report
-  hold task start 1.5                                          prints the run's id
-  hold task done 1.5                                           runs its verification; refused (exit 1) where that fails
-  hold task fail 1.5 --why 'the mail server is gone'           tried again, or blocked once that is no use
-  hold task block 1.5 --question 'which mail server?'          it waits for a person; its run stays open
-  hold task unblock 1.5 --why 'use mail.example.org'           go on; the reason is the answer
-  hold task changes 1.5 [--attempt N] [--patch]                the files that an attempt created, changed and deleted
-  hold task pause|retry|cancel 1.5                             retry: a new attempt from the beginning
+hold task add 'Log in by mail' --id 1.5 --goal '…' --verify 'pytest -q tests/login' --after 1.4
+hold task add 'Log in by mail' --contract login.toml         see docs/tasks.md; JSON works too
+hold task edit 1.5 --constraint 'no new dependency' --why 'asked for by the reviewers'    one more; FILE replaces
+hold task ls [--status ready] [--phase build]
+hold task show 1.5                                           of a blocked one: the blocked report
+hold task start 1.5                                          prints the run's id
+hold task done 1.5                                           runs its verification; refused (exit 1) where that fails
+hold task fail 1.5 --why 'the mail server is gone'           tried again, or blocked once that is no use
+hold task block 1.5 --question 'which mail server?'          it waits for a person; its run stays open
+hold task unblock 1.5 --why 'use mail.example.org'           go on; the reason is the answer
+hold task changes 1.5 [--attempt N] [--patch]                the files that an attempt created, changed and deleted
+hold task pause|retry|cancel 1.5                             retry: a new attempt from the beginning
 """
 
 from __future__ import annotations
@@ -33,8 +33,13 @@ if TYPE_CHECKING:
 
 _CHANGES = ("unblock", "pause", "retry")
 VERBS = ("add", "edit", "ls", "show", "start", "block", "done", "fail", "cancel", "changes", *_CHANGES)
-_LISTS = (("scope", "scope"), ("constraint", "constraints"), ("accept", "acceptance"), ("artifact", "artifacts"),
-          ("verify", "verification"))  # fmt: skip
+_LISTS = (
+    ("scope", "scope"),
+    ("constraint", "constraints"),
+    ("accept", "acceptance"),
+    ("artifact", "artifacts"),
+    ("verify", "verification"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,9 +120,7 @@ def _contracted(args: argparse.Namespace, tasks: Any, which: Json) -> Json:
 
             contracts.check(contract, title=title, whole=True)  # a file says what is wanted
             contract.pop("title", None)
-        made: Json = tasks.add(
-            title, id=args.id, phase=args.phase, after=args.after or (), contract=contract, **which
-        )
+        made: Json = tasks.add(title, id=args.id, phase=args.phase, after=args.after or (), contract=contract, **which)
         return made
     after = None
     if args.after or args.no_after:

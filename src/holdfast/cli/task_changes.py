@@ -27,10 +27,17 @@ def run(args: argparse.Namespace) -> int:
         return 0
     lost = set(told["orphans"])
     rows = [
-        (kind, one["path"], output.size(one["size"]), (one["before"] or "-")[:12], (one["after"] or "-")[:12],
-         "orphan" if kind == "created" and one["path"] in lost else "")
-        for kind in ("created", "changed", "deleted") for one in told[kind]
-    ]  # fmt: skip
+        (
+            kind,
+            one["path"],
+            output.size(one["size"]),
+            (one["before"] or "-")[:12],
+            (one["after"] or "-")[:12],
+            "orphan" if kind == "created" and one["path"] in lost else "",
+        )
+        for kind in ("created", "changed", "deleted")
+        for one in told[kind]
+    ]
     output.table(("WHAT", "PATH", "SIZE", "BEFORE", "AFTER", ""), rows)
     for limit in told["limits"]:
         output.note(f"hold: {limit}")

@@ -28,8 +28,16 @@ class RawTerminal:
         for number in _FATAL:
             self._handlers[number] = signal.signal(number, self._fatal)
         mode = termios.tcgetattr(self._in)
-        mode[0] &= ~(termios.IGNBRK | termios.BRKINT | termios.PARMRK | termios.ISTRIP | termios.INLCR
-                     | termios.IGNCR | termios.ICRNL | termios.IXON)  # fmt: skip
+        mode[0] &= ~(
+            termios.IGNBRK
+            | termios.BRKINT
+            | termios.PARMRK
+            | termios.ISTRIP
+            | termios.INLCR
+            | termios.IGNCR
+            | termios.ICRNL
+            | termios.IXON
+        )
         mode[1] &= ~termios.OPOST
         mode[2] = (mode[2] & ~(termios.CSIZE | termios.PARENB)) | termios.CS8
         mode[3] &= ~(termios.ECHO | termios.ECHONL | termios.ICANON | termios.ISIG | termios.IEXTEN)

@@ -1,8 +1,8 @@
 """Who did what, in order: starts, typing, commands, signals, takeovers, grants and refusals.
 
-  hold timeline                   everything on this host that you may see
-  hold timeline web --since 1h
-  hold timeline web --json        the same as data
+hold timeline                   everything on this host that you may see
+hold timeline web --since 1h
+hold timeline web --json        the same as data
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """All sessions, live: what each is doing, its CPU and memory. q or Ctrl-C quits.
 
-  hold top
-  hold top --once                one table, then exit
-  hold top --json                the same as a document
+hold top
+hold top --once                one table, then exit
+hold top --json                the same as a document
 """
 
 from __future__ import annotations
@@ -96,8 +96,7 @@ def observe(host: Host) -> list[Json]:
 def usage(sessions: list[Json]) -> Usage:
     """CPU seconds of each process of each session, with the time of the look."""
     return {
-        s["id"]: (_moment(s["observed_at"]), {p["pid"]: p["cpu_s"] for p in s.get("processes", [])})
-        for s in sessions
+        s["id"]: (_moment(s["observed_at"]), {p["pid"]: p["cpu_s"] for p in s.get("processes", [])}) for s in sessions
     }
 
 
@@ -126,12 +125,20 @@ def rows(sessions: list[Json], before: Usage, now: float) -> list[tuple[object, 
         processes = s.get("processes", [])
         cpu = percent(s, before)
         waiting = s["activity"]["prompt"] if s["activity"]["kind"].startswith("waiting") else None
-        out.append((
-            s["name"], ls.state(s), ls.doing(s), "-" if cpu is None else f"{cpu:.0f}",
-            output.size(sum(p["rss"] for p in processes)),
-            len(processes), ",".join(str(p["port"]) for p in s["ports"]) or "-", s["attached_count"] or "-",
-            output.age(s["created_at"], now), f"> {waiting}" if waiting else " ".join(s["command"])[:200],
-        ))  # fmt: skip
+        out.append(
+            (
+                s["name"],
+                ls.state(s),
+                ls.doing(s),
+                "-" if cpu is None else f"{cpu:.0f}",
+                output.size(sum(p["rss"] for p in processes)),
+                len(processes),
+                ",".join(str(p["port"]) for p in s["ports"]) or "-",
+                s["attached_count"] or "-",
+                output.age(s["created_at"], now),
+                f"> {waiting}" if waiting else " ".join(s["command"])[:200],
+            )
+        )
     return out
 
 
@@ -140,8 +147,20 @@ def styles(sessions: list[Json]) -> list[tuple[str, ...]]:
     for s in sessions:
         waits = s["activity"]["kind"].startswith("waiting")
         doing = "yellow" if waits else "red" if s["activity"]["kind"] == "unknown" else ""
-        out.append(("bold", "green" if s["state"] == "live" else "red", doing, "", "", "", "cyan", "", "dim",
-                    "yellow" if waits else ""))  # fmt: skip
+        out.append(
+            (
+                "bold",
+                "green" if s["state"] == "live" else "red",
+                doing,
+                "",
+                "",
+                "",
+                "cyan",
+                "",
+                "dim",
+                "yellow" if waits else "",
+            )
+        )
     return out
 
 

@@ -112,13 +112,12 @@ def _wait(args: argparse.Namespace, session: Session, recipe: recipes.Recipe) ->
     answer = session.wait_for(str(recipe.wait), 0 if str(recipe.wait).startswith("text=") else None, recipe.wait_s)
     if answer["event"] == "timeout":
         raise HoldfastError(
-            "timeout", f"{recipe.name} did not come to {recipe.wait} within {recipe.wait_s:g} s",
+            "timeout",
+            f"{recipe.name} did not come to {recipe.wait} within {recipe.wait_s:g} s",
             f"hold logs {recipe.name}; then hold up again",
-        )  # fmt: skip
-    if answer["event"] != str(recipe.wait).partition("=")[0]:
-        raise HoldfastError(
-            "failed", f"{recipe.name} ended before {recipe.wait}", f"hold logs {recipe.name} says why"
         )
+    if answer["event"] != str(recipe.wait).partition("=")[0]:
+        raise HoldfastError("failed", f"{recipe.name} ended before {recipe.wait}", f"hold logs {recipe.name} says why")
 
 
 def _say(args: argparse.Namespace, text: str) -> None:
@@ -133,7 +132,9 @@ def _next_steps(about: dict[str, Any], names: list[str]) -> None:
     print(f"host {about['id']} is up (pid {about['pid']}, {len(names)} session{'' if len(names) == 1 else 's'})")
     if names:
         first = output.safe(names[0])
-        print(f"\n  hold ls                what is running\n  hold attach {first:<10} go in (leave: Ctrl-\\ then d)"
-              f"\n  hold logs -f {first:<9} follow its output")  # fmt: skip
+        print(
+            f"\n  hold ls                what is running\n  hold attach {first:<10} go in (leave: Ctrl-\\ then d)"
+            f"\n  hold logs -f {first:<9} follow its output"
+        )
     else:
         print("\n  hold run               start your shell as a session\n  hold run -n web -d -- npm run dev")

@@ -58,8 +58,13 @@ def _look(host: Host) -> Json:
         "all": bytes_below(home.path),
     }
     disk = os.statvfs(home.path)
-    return {"home": home.path, "parts": parts, "sessions": sessions, "work": host.work.call("work_usage"),
-            "free_bytes": disk.f_bavail * disk.f_frsize}  # fmt: skip
+    return {
+        "home": home.path,
+        "parts": parts,
+        "sessions": sessions,
+        "work": host.work.call("work_usage"),
+        "free_bytes": disk.f_bavail * disk.f_frsize,
+    }
 
 
 def _size(path: str) -> int:

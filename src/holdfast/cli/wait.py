@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser, nargs="?")
-    parser.add_argument("--for", dest="condition", required=True, metavar="CONDITION",
-                        help="exit, done=EXEC_ID, input, quiet[=S], port=N, text=REGEX or answer=ASK")  # fmt: skip
+    parser.add_argument(
+        "--for",
+        dest="condition",
+        required=True,
+        metavar="CONDITION",
+        help="exit, done=EXEC_ID, input, quiet[=S], port=N, text=REGEX or answer=ASK",
+    )
     parser.add_argument("--from", dest="start", type=int, metavar="OFFSET", help="look for text from here on")
     parser.add_argument("--timeout", type=seconds, metavar="S", help="give up after so long: 30, 5m")
     arguments.json_flag(parser)

@@ -1,10 +1,10 @@
 """The console in a browser, served by hold up --web.
 
-  hold web link            prints a link that logs one browser in; it works once, and for ten minutes
-  hold web link --qr       also as a QR code, for a phone's camera
-  hold web link --for ANNA a browser of another person, who may in it what their grants say
-  hold web logout          logs every browser out, and ends links that were not used
-  hold web openapi         prints the API's document (OpenAPI 3.1); docs/api.md explains it
+hold web link            prints a link that logs one browser in; it works once, and for ten minutes
+hold web link --qr       also as a QR code, for a phone's camera
+hold web link --for ANNA a browser of another person, who may in it what their grants say
+hold web logout          logs every browser out, and ends links that were not used
+hold web openapi         prints the API's document (OpenAPI 3.1); docs/api.md explains it
 """
 
 from __future__ import annotations

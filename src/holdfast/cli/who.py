@@ -1,6 +1,6 @@
 """Who holds a session's controls, and who is attached.
 
-  hold who deploy
+hold who deploy
 """
 
 from __future__ import annotations
@@ -26,14 +26,20 @@ def run(args: argparse.Namespace) -> int:
     status = Host().call("status", session=args.session)
     controls, attached = status["controls"], status["attached"]
     if args.json:
-        output.print_json(
-            {"session": status["id"], "name": status["name"], "controls": controls, "attached": attached}
-        )
+        output.print_json({"session": status["id"], "name": status["name"], "controls": controls, "attached": attached})
         return 0
     now = time.time()
     holder = controls["holder"]
-    rows = [("controls", (controls.get("name") or holder) if holder else "-", controls["kind"] or "-", "-",
-             output.age(controls["since"], now), detail(controls))]  # fmt: skip
+    rows = [
+        (
+            "controls",
+            (controls.get("name") or holder) if holder else "-",
+            controls["kind"] or "-",
+            "-",
+            output.age(controls["since"], now),
+            detail(controls),
+        )
+    ]
     rows += [("attached", a["name"], "-", a["via"], output.age(a.get("since"), now), a["mode"]) for a in attached]
     output.table(("WHAT", "WHO", "KIND", "VIA", "FOR", "DETAIL"), rows)
     if holder is None and sys.stdout.isatty():

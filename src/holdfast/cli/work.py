@@ -1,12 +1,12 @@
 """Durable runs: begin one by hand or submit it to a worker, see where it stands, end it. And the runner of tasks.
 
-  hold work run [--project P] [--once] [--parallel N]             takes ready tasks, has backends do them, verifies
-  hold work begin [--task ID] [--params JSON] [--item NAME]…      prints the run's id
-  hold work submit JOB [--task ID] [--params JSON] [--item NAME]…   the same, for hold worker to do
-  hold work ls [--task ID] [--job JOB] [--state STATE]
-  hold work status RUN                                            items done, in doubt, pending
-  hold work end RUN [--failed]
-  hold work retry RUN                                             a failed one, from its last step
+hold work run [--project P] [--once] [--parallel N]             takes ready tasks, has backends do them, verifies
+hold work begin [--task ID] [--params JSON] [--item NAME]…      prints the run's id
+hold work submit JOB [--task ID] [--params JSON] [--item NAME]…   the same, for hold worker to do
+hold work ls [--task ID] [--job JOB] [--state STATE]
+hold work status RUN                                            items done, in doubt, pending
+hold work end RUN [--failed]
+hold work retry RUN                                             a failed one, from its last step
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--job", metavar="JOB", help="ls: only runs of this job")
     parser.add_argument("--state", choices=RUN_STATES_SHOWN, help="ls: only runs in this state")
     parser.add_argument("--params", metavar="JSON", help="begin, submit: its parameters")
-    parser.add_argument("--item", metavar="NAME", dest="items", action="append",
-                        help="begin, submit: what is to be done, one by one")  # fmt: skip
+    parser.add_argument(
+        "--item", metavar="NAME", dest="items", action="append", help="begin, submit: what is to be done, one by one"
+    )
     parser.add_argument("--again", action="store_true", help="begin: another attempt at a task that is done")
     parser.add_argument("--failed", action="store_true", help="end: it failed")
     parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")

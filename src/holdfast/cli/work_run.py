@@ -32,7 +32,14 @@ def become(args: argparse.Namespace) -> int:
         raise HoldfastError("usage", "a lease lasts some time", "--lease 30s")
     if not 1 <= args.parallel <= PARALLEL_MAX:
         raise HoldfastError("usage", f"a runner works at 1 to {PARALLEL_MAX} tasks at once", "--parallel 2")
-    options = {"project": args.project, "once": args.once, "parallel": args.parallel, "lease": lease,
-               "name": args.name, "acts_as": args.acts_as, "json": args.json}  # fmt: skip
+    options = {
+        "project": args.project,
+        "once": args.once,
+        "parallel": args.parallel,
+        "lease": lease,
+        "name": args.name,
+        "acts_as": args.acts_as,
+        "json": args.json,
+    }
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast.worker.tasks", json.dumps(options)])

@@ -15,9 +15,16 @@ if TYPE_CHECKING:
     from .types import WaitResult as WaitResult
 
 _HOME_OF = {
-    "AsyncHost": "aio", "AsyncSession": "aio", "aconnect": "aio", "Host": "sync", "Session": "sync", "connect": "sync",
-    "ExecResult": "types", "SessionStatus": "types", "WaitResult": "types",
-}  # fmt: skip
+    "AsyncHost": "aio",
+    "AsyncSession": "aio",
+    "aconnect": "aio",
+    "Host": "sync",
+    "Session": "sync",
+    "connect": "sync",
+    "ExecResult": "types",
+    "SessionStatus": "types",
+    "WaitResult": "types",
+}
 
 
 def __getattr__(name: str) -> object:

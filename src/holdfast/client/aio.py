@@ -20,9 +20,16 @@ if TYPE_CHECKING:
     from .work import AsyncWork
 
 __all__ = [
-    "AsyncChannel", "AsyncHost", "AsyncSession", "aconnect", "isolation", "own_limits", "plain_text", "start_request",
+    "AsyncChannel",
+    "AsyncHost",
+    "AsyncSession",
+    "aconnect",
+    "isolation",
+    "own_limits",
+    "plain_text",
+    "start_request",
     "wait_spec",
-]  # fmt: skip
+]
 
 
 class AsyncHost(AsyncInbox, AsyncOperators):
@@ -51,13 +58,29 @@ class AsyncHost(AsyncInbox, AsyncOperators):
             self._work.close()
 
     async def run(
-        self, command: Sequence[str] | None = None, *, name: str | None = None, cwd: str | None = None,
-        env: Mapping[str, str] | None = None, pipes: bool = False, size: tuple[int, int] | None = None,
-        restart: str = "never", idle_ttl: str | None = None, acts_as: str | None = None, why: str | None = None,
-        pids_max: int | None = None, memory_max: int | None = None, log_max: int | None = None,
-        isolate: bool = False, read: Sequence[str] = (), write: Sequence[str] = (), network: bool = True,
-        kernel: str | None = None, written_by: Sequence[str] = (), record: bool = False,
-    ) -> AsyncSession:  # fmt: skip
+        self,
+        command: Sequence[str] | None = None,
+        *,
+        name: str | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        pipes: bool = False,
+        size: tuple[int, int] | None = None,
+        restart: str = "never",
+        idle_ttl: str | None = None,
+        acts_as: str | None = None,
+        why: str | None = None,
+        pids_max: int | None = None,
+        memory_max: int | None = None,
+        log_max: int | None = None,
+        isolate: bool = False,
+        read: Sequence[str] = (),
+        write: Sequence[str] = (),
+        network: bool = True,
+        kernel: str | None = None,
+        written_by: Sequence[str] = (),
+        record: bool = False,
+    ) -> AsyncSession:
         """Start a session (by default the user's shell) with this process's environment, plus `env`.
 
         With `kernel`, a kernelspec's name, it holds a Jupyter kernel, and `exec` runs code in that (docs/kernels.md).
@@ -68,10 +91,23 @@ class AsyncHost(AsyncInbox, AsyncOperators):
         `record`, on pipes, stderr is for programs to read, and left out of what people are shown.
         """
         request = start_request(
-            command, name=name, cwd=cwd, env=env, pipes=pipes, size=size, restart=restart, idle_ttl=idle_ttl,
-            acts_as=acts_as, why=why, pids_max=pids_max, memory_max=memory_max, log_max=log_max,
-            isolate=isolation(isolate, read, write, network), kernel=kernel, written_by=written_by,
-        )  # fmt: skip
+            command,
+            name=name,
+            cwd=cwd,
+            env=env,
+            pipes=pipes,
+            size=size,
+            restart=restart,
+            idle_ttl=idle_ttl,
+            acts_as=acts_as,
+            why=why,
+            pids_max=pids_max,
+            memory_max=memory_max,
+            log_max=log_max,
+            isolate=isolation(isolate, read, write, network),
+            kernel=kernel,
+            written_by=written_by,
+        )
         made = await self.call("run", brief=True, record=record, **request)
         return AsyncSession(self, made["id"], made["name"])
 
@@ -93,9 +129,7 @@ class AsyncHost(AsyncInbox, AsyncOperators):
         return typed(await self.call("ports", port=port), list[Port])
 
 
-async def aconnect(
-    home: str | None = None, *, autostart: bool = True, operator: str | None = None
-) -> AsyncHost:
+async def aconnect(home: str | None = None, *, autostart: bool = True, operator: str | None = None) -> AsyncHost:
     """Connect to this machine's host, starting it if need be."""
     host = AsyncHost(home, autostart=autostart, operator=operator)
     await host.call("ping")

@@ -31,10 +31,18 @@ class Briefs(Execs):
     # -- claims ------------------------------------------------------------------------------------------------------
 
     def add_claim(
-        self, *, task: str | None = None, run: str | None = None, port: int | None = None, file: str | None = None,
-        pid: int | None = None, command: str | None = None, session: str | None = None,
-        timeout: float = CLAIM_TIMEOUT_S, project: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        task: str | None = None,
+        run: str | None = None,
+        port: int | None = None,
+        file: str | None = None,
+        pid: int | None = None,
+        command: str | None = None,
+        session: str | None = None,
+        timeout: float = CLAIM_TIMEOUT_S,
+        project: str | None = None,
+    ) -> Json:
         """Record what one believes, with what is true now: `port` (served by `session`), `file`, `pid`, `command`, or
         a `session` alone. The claim as it is kept, looked at once (a command is not run for that).
         """
@@ -137,9 +145,10 @@ class Briefs(Execs):
         session = Session(self._host, status["id"], status["name"])
         try:
             parts = [
-                chunk.data for chunk in session.output(max(start, end - most), end=end)
+                chunk.data
+                for chunk in session.output(max(start, end - most), end=end)
                 if chunk.stream != status.get("record", "")
-            ]  # fmt: skip
+            ]
         except (HoldfastError, OSError):
             return ""
         lines = [line.rstrip() for line in to_text(b"".join(parts)).split("\n")]
@@ -152,9 +161,9 @@ class Briefs(Execs):
         if self._host.local_files and not claim_files.is_folder(spec["cwd"]):
             return {"state": "unknown", "exit_code": None, "why": f"there is no folder {spec['cwd']}"}
         checks = [{"command": spec["command"], "timeout_s": spec["timeout_s"]}]
-        result = (verify(
-            self._host, checks, cwd=spec["cwd"], name="claim", why="a claim is checked", written_by=[by]
-        ))[0]  # fmt: skip
+        result = (verify(self._host, checks, cwd=spec["cwd"], name="claim", why="a claim is checked", written_by=[by]))[
+            0
+        ]
         if result["state"] == "passed":
             self._host.call("rm", session=result.pop("session"))
         return result
@@ -162,9 +171,13 @@ class Briefs(Execs):
     # -- the brief ---------------------------------------------------------------------------------------------------
 
     def resume(
-        self, target: str | None = None, *, project: str | None = None, max_tokens: int = BRIEF_TOKENS,
+        self,
+        target: str | None = None,
+        *,
+        project: str | None = None,
+        max_tokens: int = BRIEF_TOKENS,
         form: str = "markdown",
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """What a stranger needs to go on with a task or a run, or, without one, with the current project.
 
         `text` is the brief as Markdown; the rest is the same as data, with `next_action` to follow. The one that `form`
@@ -181,8 +194,21 @@ class Briefs(Execs):
         elif focus is not None:
             self._enrich(focus)
             facts |= {k: focus[k] for k in ("goal", "constraints", "acceptance", "task", "run")}
-            for name in ("claims", "events", "plan", "attempts", "decisions", "paths_not_taken", "questions",
-                         "sessions", "asks", "verification", "open", "failed", "resume_point"):  # fmt: skip
+            for name in (
+                "claims",
+                "events",
+                "plan",
+                "attempts",
+                "decisions",
+                "paths_not_taken",
+                "questions",
+                "sessions",
+                "asks",
+                "verification",
+                "open",
+                "failed",
+                "resume_point",
+            ):
                 facts[name] = focus[name]
             facts["next_action"] = brief_next.decide(focus)
         else:
@@ -190,9 +216,14 @@ class Briefs(Execs):
         return brief.build(facts, max_tokens, form)
 
     def report(
-        self, *, task: str | None = None, project: str | None = None, since: float | None = None,
-        until: float | None = None, everything: bool = False,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        task: str | None = None,
+        project: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        everything: bool = False,
+    ) -> Json:
         """What was done between two moments (seconds since 1970), by whom, with what result."""
         found: Json = self.call(
             "report", task=task, since=since, until=until, everything=everything, **context(project)
@@ -234,17 +265,27 @@ class Briefs(Execs):
         live = status["state"] == "live"
         said = f"live, {status['activity']['kind']}" if live else f"{status['state']}, {ended_words(status)}"
         return {
-            **about, "name": status["name"], "state": status["state"], "exit": status["exit"], "said": said,
-            "activity": status["activity"]["kind"] if live else None, "ports": [p["port"] for p in status["ports"]],
+            **about,
+            "name": status["name"],
+            "state": status["state"],
+            "exit": status["exit"],
+            "said": said,
+            "activity": status["activity"]["kind"] if live else None,
+            "ports": [p["port"] for p in status["ports"]],
             "bytes": max(0, status["output"]["end"] - used["from_offset"]),
             "tail": self._last_lines(status, BRIEF_TAIL_BYTES) if status["output"]["end"] else None,
-        }  # fmt: skip
+        }
 
 
 def claimed(
-    port: int | None, file: str | None, pid: int | None, command: str | None, session: str | None, timeout: float,
+    port: int | None,
+    file: str | None,
+    pid: int | None,
+    command: str | None,
+    session: str | None,
+    timeout: float,
     cwd: str,
-) -> tuple[str, Json]:  # fmt: skip
+) -> tuple[str, Json]:
     """The kind of a claim and what it says, checked as far as that goes without looking."""
     given = {"port": port, "file": file, "pid": pid, "command": command}
     named = [kind for kind, value in given.items() if value is not None]
@@ -271,8 +312,13 @@ def seen_now(kind: str, spec: Json, facts: Json, session: Json | None) -> Json:
     """What is remembered of the moment in which a claim is made."""
     seen: Json = {}
     if session is not None:
-        seen = {"session": session["id"], "session_name": session["name"], "generation": session["generation"],
-                "pid": session["pid"], "command": " ".join(session["command"])[:500]}  # fmt: skip
+        seen = {
+            "session": session["id"],
+            "session_name": session["name"],
+            "generation": session["generation"],
+            "pid": session["pid"],
+            "command": " ".join(session["command"])[:500],
+        }
     if kind == "port":
         rows = facts["ports"].get(str(spec["port"])) or []
         mine = [row for row in rows if session is None or row.get("session") == session["id"]]

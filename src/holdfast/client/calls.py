@@ -26,12 +26,41 @@ _ONCE = frozenset({"send", "kill", "stop", "take"})
 _HOLDS = frozenset({"take", "open", "attach", "exec", "send"})  # what may last longer than its request
 _TRIES = 5  # a daemon that dies again as soon as it is started is not worth more
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
-_REPEATABLE = frozenset({
-    "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
-    "exec_outcome", "facts", "ask", "asked", "inbox", "answer", "recording", "doctor",
-    "whoami", "operator_ls", "operator_find", "timeline", "journal_head", "journal_verify", "work",
-    "withdraw", "started", "store", *_ONCE,
-})  # fmt: skip
+_REPEATABLE = frozenset(
+    {
+        "ping",
+        "ls",
+        "status",
+        "ports",
+        "screen",
+        "offset",
+        "open",
+        "attach",
+        "keys",
+        "wait",
+        "exec_result",
+        "run",
+        "exec_outcome",
+        "facts",
+        "ask",
+        "asked",
+        "inbox",
+        "answer",
+        "recording",
+        "doctor",
+        "whoami",
+        "operator_ls",
+        "operator_find",
+        "timeline",
+        "journal_head",
+        "journal_verify",
+        "work",
+        "withdraw",
+        "started",
+        "store",
+        *_ONCE,
+    }
+)
 
 
 class AsyncCalls:
@@ -41,12 +70,8 @@ class AsyncCalls:
     # speaks for people and agents elsewhere, and says no for all of them.
     local_files = True
 
-    def __init__(
-        self, home: str | None = None, *, autostart: bool = True, operator: str | None = None
-    ) -> None:
-        self.home = Home(
-            os.path.abspath(home) if home else default_home(dict(os.environ), os.path.expanduser("~"))
-        )
+    def __init__(self, home: str | None = None, *, autostart: bool = True, operator: str | None = None) -> None:
+        self.home = Home(os.path.abspath(home) if home else default_home(dict(os.environ), os.path.expanduser("~")))
         self.autostart = autostart
         self.operator = operator or os.environ.get("HOLDFAST_OPERATOR")
         # Which process an agent's holds are for: this one (0), its parent (1) …; None where the agent is elsewhere.
@@ -90,9 +115,10 @@ class AsyncCalls:
                     wire.close()
                 if attempt == _TRIES or op not in _REPEATABLE:
                     raise HoldfastError(
-                        "host_gone", f"the host went away during {op}: whether it was done is not known",
+                        "host_gone",
+                        f"the host went away during {op}: whether it was done is not known",
                         "look at hold status before you ask again",
-                    ) from None  # fmt: skip
+                    ) from None
                 continue
             except TooLarge as e:
                 assert wire is not None

@@ -26,12 +26,41 @@ _ONCE = frozenset({"send", "kill", "stop", "take"})
 _HOLDS = frozenset({"take", "open", "attach", "exec", "send"})  # what may last longer than its request
 _TRIES = 5  # a daemon that dies again as soon as it is started is not worth more
 # Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
-_REPEATABLE = frozenset({
-    "ping", "ls", "status", "ports", "screen", "offset", "open", "attach", "keys", "wait", "exec_result", "run",
-    "exec_outcome", "facts", "ask", "asked", "inbox", "answer", "recording", "doctor",
-    "whoami", "operator_ls", "operator_find", "timeline", "journal_head", "journal_verify", "work",
-    "withdraw", "started", "store", *_ONCE,
-})  # fmt: skip
+_REPEATABLE = frozenset(
+    {
+        "ping",
+        "ls",
+        "status",
+        "ports",
+        "screen",
+        "offset",
+        "open",
+        "attach",
+        "keys",
+        "wait",
+        "exec_result",
+        "run",
+        "exec_outcome",
+        "facts",
+        "ask",
+        "asked",
+        "inbox",
+        "answer",
+        "recording",
+        "doctor",
+        "whoami",
+        "operator_ls",
+        "operator_find",
+        "timeline",
+        "journal_head",
+        "journal_verify",
+        "work",
+        "withdraw",
+        "started",
+        "store",
+        *_ONCE,
+    }
+)
 
 
 class Calls:
@@ -86,9 +115,10 @@ class Calls:
                     wire.close()
                 if attempt == _TRIES or op not in _REPEATABLE:
                     raise HoldfastError(
-                        "host_gone", f"the host went away during {op}: whether it was done is not known",
+                        "host_gone",
+                        f"the host went away during {op}: whether it was done is not known",
                         "look at hold status before you ask again",
-                    ) from None  # fmt: skip
+                    ) from None
                 continue
             except TooLarge as e:
                 assert wire is not None

@@ -46,9 +46,14 @@ def outcome(packed: bytes, artifacts: Iterable[str] = (), home: str | None = Non
 
 
 def look(
-    root: str, scope: Sequence[str], artifacts: Iterable[str] = (), home: str | None = None, *, keep: bool = False,
+    root: str,
+    scope: Sequence[str],
+    artifacts: Iterable[str] = (),
+    home: str | None = None,
+    *,
+    keep: bool = False,
     known: Snapshot | None = None,
-) -> tuple[Snapshot, dict[str, bytes]]:  # fmt: skip
+) -> tuple[Snapshot, dict[str, bytes]]:
     """Every file of the scope, in order. A file that `known` has seen, and that was left alone since, is not read."""
     wanted, expected = Scope(scope), Scope(list(artifacts) or ["\0"])
     taken = Snapshot(root, list(scope), time.time_ns(), {})
@@ -107,7 +112,12 @@ def _entry(
 def _untouched(before: Entry, at: os.stat_result, known: Snapshot) -> bool:
     """The kernel sets the time of change itself; only one just before the first look could hide a second."""
     same = (before.size, before.mode, before.mtime_ns, before.ctime_ns, before.inode) == (
-        at.st_size, at.st_mode, at.st_mtime_ns, at.st_ctime_ns, at.st_ino)  # fmt: skip
+        at.st_size,
+        at.st_mode,
+        at.st_mtime_ns,
+        at.st_ctime_ns,
+        at.st_ino,
+    )
     return same and before.sha256 is not None and before.ctime_ns < known.at_ns - SETTLED_NS
 
 

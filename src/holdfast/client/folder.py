@@ -16,9 +16,19 @@ from ..model.times import rfc3339
 
 Json = dict[str, Any]
 # Caches and bookkeeping: they change with every look or build, and their thousands of files hide the few that matter.
-SKIPPED = frozenset({
-    ".git", ".hg", ".cache", ".venv", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache",
-})  # fmt: skip
+SKIPPED = frozenset(
+    {
+        ".git",
+        ".hg",
+        ".cache",
+        ".venv",
+        "node_modules",
+        "__pycache__",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+    }
+)
 
 
 def changed(root: str, since: float, home: str) -> Json:

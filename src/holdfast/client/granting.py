@@ -33,9 +33,14 @@ def defaults(
 
 
 def make(
-    me: Json, operator: str, verbs: Sequence[str], sessions: Sequence[str], ttl_s: float | None, depth: int | None,
+    me: Json,
+    operator: str,
+    verbs: Sequence[str],
+    sessions: Sequence[str],
+    ttl_s: float | None,
+    depth: int | None,
     now: float,
-) -> Grant:  # fmt: skip
+) -> Grant:
     """The grant as it will be signed; `me` is the giver's own whoami."""
     chains = [tuple(grants.parse(link) for link in chain) for chain in me["held"]]
     until = None if ttl_s is None else now + ttl_s
@@ -45,9 +50,16 @@ def make(
     if depth is None:
         depth = min(1, parent.depth - 1) if parent is not None and "delegate" in verbs else 0
     return Grant(
-        id=ids.new("grt_"), operator=operator, parent=parent.id if parent is not None else None, verbs=verbs,
-        sessions=sessions, until=until, depth=depth, by=me["id"], at=now,
-    )  # fmt: skip
+        id=ids.new("grt_"),
+        operator=operator,
+        parent=parent.id if parent is not None else None,
+        verbs=verbs,
+        sessions=sessions,
+        until=until,
+        depth=depth,
+        by=me["id"],
+        at=now,
+    )
 
 
 def sign(folder: str, me: Json, grant: Grant) -> str:

@@ -24,9 +24,14 @@ class AsyncInbox(AsyncCalls):
     """A part of AsyncHost."""
 
     async def ask(
-        self, text: str, *, session: str | None = None, options: Sequence[str] = (), wait: float | None = None,
+        self,
+        text: str,
+        *,
+        session: str | None = None,
+        options: Sequence[str] = (),
+        wait: float | None = None,
         why: str | None = None,
-    ) -> Ask:  # fmt: skip
+    ) -> Ask:
         """Ask the people of this host; with `wait` the item as it is once it was answered, or after so many seconds."""
         from .types import Ask
 
@@ -34,19 +39,38 @@ class AsyncInbox(AsyncCalls):
         return typed(item if wait is None else await self.asked_raw(item["id"], wait), Ask)
 
     async def ask_raw(
-        self, text: str, *, session: str | None, options: Sequence[str], why: str | None, kind: str = "question",
+        self,
+        text: str,
+        *,
+        session: str | None,
+        options: Sequence[str],
+        why: str | None,
+        kind: str = "question",
         dialog: Json | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         answer: Json = await self.call(
-            "ask", ask=ids.new("ask_"), text=text, kind=kind, session=session, options=list(options), why=why,
+            "ask",
+            ask=ids.new("ask_"),
+            text=text,
+            kind=kind,
+            session=session,
+            options=list(options),
+            why=why,
             dialog=dialog,
         )
         return answer
 
     async def ask_held(
-        self, text: str, *, wait: float, kind: str = "question", session: str | None = None,
-        options: Sequence[str] = (), why: str | None = None, dialog: Json | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        text: str,
+        *,
+        wait: float,
+        kind: str = "question",
+        session: str | None = None,
+        options: Sequence[str] = (),
+        why: str | None = None,
+        dialog: Json | None = None,
+    ) -> Json:
         """Ask (a question, or an approval) and wait: the item leaves the inbox with its asker, and after `wait` s. With
         `dialog` (conversation, agent, call) a hook asks for an agent: it ends with that, and when that goes on."""
         deadline, id = time.monotonic() + wait, ids.new("ask_")
@@ -54,7 +78,14 @@ class AsyncInbox(AsyncCalls):
             left = max(0.0, deadline - time.monotonic())
             try:
                 item: Json = await self.call(
-                    "ask", ask=id, text=text, kind=kind, session=session, options=list(options), why=why, held=left,
+                    "ask",
+                    ask=id,
+                    text=text,
+                    kind=kind,
+                    session=session,
+                    options=list(options),
+                    why=why,
+                    held=left,
                     dialog=dialog,
                 )
                 return item

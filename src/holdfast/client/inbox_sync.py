@@ -24,9 +24,14 @@ class Inbox(Calls):
     """A part of Host."""
 
     def ask(
-        self, text: str, *, session: str | None = None, options: Sequence[str] = (), wait: float | None = None,
+        self,
+        text: str,
+        *,
+        session: str | None = None,
+        options: Sequence[str] = (),
+        wait: float | None = None,
         why: str | None = None,
-    ) -> Ask:  # fmt: skip
+    ) -> Ask:
         """Ask the people of this host; with `wait` the item as it is once it was answered, or after so many seconds."""
         from .types import Ask
 
@@ -34,9 +39,15 @@ class Inbox(Calls):
         return typed(item if wait is None else self.asked_raw(item["id"], wait), Ask)
 
     def ask_raw(
-        self, text: str, *, session: str | None, options: Sequence[str], why: str | None, kind: str = "question",
+        self,
+        text: str,
+        *,
+        session: str | None,
+        options: Sequence[str],
+        why: str | None,
+        kind: str = "question",
         dialog: Json | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         answer: Json = self.call(
             "ask",
             ask=ids.new("ask_"),
@@ -50,9 +61,16 @@ class Inbox(Calls):
         return answer
 
     def ask_held(
-        self, text: str, *, wait: float, kind: str = "question", session: str | None = None,
-        options: Sequence[str] = (), why: str | None = None, dialog: Json | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        text: str,
+        *,
+        wait: float,
+        kind: str = "question",
+        session: str | None = None,
+        options: Sequence[str] = (),
+        why: str | None = None,
+        dialog: Json | None = None,
+    ) -> Json:
         """Ask (a question, or an approval) and wait: the item leaves the inbox with its asker, and after `wait` s. With
         `dialog` (conversation, agent, call) a hook asks for an agent: it ends with that, and when that goes on."""
         deadline, id = time.monotonic() + wait, ids.new("ask_")

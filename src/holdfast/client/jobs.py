@@ -32,9 +32,7 @@ class Jobs:
         self._jobs: dict[str, Callable[..., Any]] = {}
         self.max_crashes: dict[str, int] = {}
 
-    def job(
-        self, fn: Job | None = None, *, name: str | None = None, max_crashes: int = JOB_CRASHES_MAX
-    ) -> Any:
+    def job(self, fn: Job | None = None, *, name: str | None = None, max_crashes: int = JOB_CRASHES_MAX) -> Any:
         """Register a function, under its own name unless told otherwise. A decorator, with or without arguments.
 
         A run at which `max_crashes` workers died is parked: no worker takes it before somebody had it tried again.

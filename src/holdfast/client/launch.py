@@ -11,9 +11,23 @@ from ..system import trust
 
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "host", "__main__.py")
 # The daemon outlives this client: it gets what it needs to find its files and programs, and nothing of the session.
-_KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "TMPDIR",
-         "JUPYTER_PATH", "JUPYTER_DATA_DIR", "DBUS_SESSION_BUS_ADDRESS",
-         "HOLDFAST_KEYRING", "PYTHON_KEYRING_BACKEND")  # fmt: skip
+_KEPT = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "XDG_RUNTIME_DIR",
+    "XDG_DATA_HOME",
+    "TMPDIR",
+    "JUPYTER_PATH",
+    "JUPYTER_DATA_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "HOLDFAST_KEYRING",
+    "PYTHON_KEYRING_BACKEND",
+)
 
 
 def start_host(home: Home) -> None:
@@ -78,9 +92,14 @@ def _start(home: Home) -> None:
         # The entry forks at once and its parent ends: the daemon is nobody's child, and no zombie of ours later.
         launcher = subprocess.Popen(
             [sys.executable, "-I", _ENTRY, home.path, str(theirs)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            cwd="/", env=env, start_new_session=True, pass_fds=[theirs],
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            env=env,
+            start_new_session=True,
+            pass_fds=[theirs],
+        )
     except OSError as e:
         os.close(ready)
         raise HoldfastError("failed", f"the host cannot be started: {e.strerror}", "hold doctor") from None

@@ -30,9 +30,17 @@ class AsyncOperators(AsyncCalls):
         return found
 
     async def add_operator(
-        self, name: str, kind: str, *, verbs: Sequence[str] | None = None, sessions: Sequence[str] | None = None,
-        ttl: float | None = None, depth: int | None = None, key: str | None = None, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        name: str,
+        kind: str,
+        *,
+        verbs: Sequence[str] | None = None,
+        sessions: Sequence[str] | None = None,
+        ttl: float | None = None,
+        depth: int | None = None,
+        key: str | None = None,
+        why: str | None = None,
+    ) -> Json:
         """Enrol an operator; its secret key stays on this machine unless `key` is one's public half from elsewhere."""
         from ..system import keys
         from . import granting
@@ -54,9 +62,15 @@ class AsyncOperators(AsyncCalls):
         return made
 
     async def grant(
-        self, operator: str, verbs: Sequence[str], *, sessions: Sequence[str] | None = None, ttl: float | None = None,
-        depth: int | None = None, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        operator: str,
+        verbs: Sequence[str],
+        *,
+        sessions: Sequence[str] | None = None,
+        ttl: float | None = None,
+        depth: int | None = None,
+        why: str | None = None,
+    ) -> Json:
         """Give an operator one more grant, never wider than one's own, signed with one's own key."""
         from . import granting
 

@@ -27,9 +27,12 @@ def changes_of(host: Host, task: str, n: int | None, project: str | None = None)
         raise not_found(f"task {shown['task_id']} has {which}", f"hold task show {shown['task_id']}")
     attempt = picked[-1]
     about = {
-        "task_id": shown["task_id"], "project": shown["project"], "attempt": attempt["n"],
-        "run_id": attempt["run_id"], "backend": attempt["backend"],
-    }  # fmt: skip
+        "task_id": shown["task_id"],
+        "project": shown["project"],
+        "attempt": attempt["n"],
+        "run_id": attempt["run_id"],
+        "backend": attempt["backend"],
+    }
     named = {a["name"] for a in host.work.call("artifact_ls", run=attempt["run_id"])}
     if LIST in named and PATCH in named:
         told = json.loads(host.work.artifact(attempt["run_id"], LIST))
@@ -65,10 +68,19 @@ def orphans(host: Host, task: str | None = None, project: str | None = None) -> 
             one = last[made["task"], path]
             if path in tracked[root] or path in expected or one["after"] in registered or not unchanged(root, one):
                 continue
-            found.append({
-                "kind": "file", "task": made["task"], "attempt": made["n"], "run": made["run"], "path": path,
-                "root": root, "sha256": one["after"], "size": one["size"], "at": made["at"],
-            })  # fmt: skip
+            found.append(
+                {
+                    "kind": "file",
+                    "task": made["task"],
+                    "attempt": made["n"],
+                    "run": made["run"],
+                    "path": path,
+                    "root": root,
+                    "sha256": one["after"],
+                    "size": one["size"],
+                    "at": made["at"],
+                }
+            )
     return found
 
 

@@ -29,22 +29,46 @@ def _unread(why: object) -> HoldfastError:
 
 
 def start_request(
-    command: Sequence[str] | None, *, name: str | None, cwd: str | None, env: Mapping[str, str] | None, pipes: bool,
-    size: tuple[int, int] | None, restart: str, idle_ttl: str | None, acts_as: str | None, why: str | None,
-    pids_max: int | None, memory_max: int | None, log_max: int | None = None, isolate: Json | None = None,
-    kernel: str | None = None, written_by: Sequence[str] = (),
-) -> Json:  # fmt: skip
+    command: Sequence[str] | None,
+    *,
+    name: str | None,
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    pipes: bool,
+    size: tuple[int, int] | None,
+    restart: str,
+    idle_ttl: str | None,
+    acts_as: str | None,
+    why: str | None,
+    pids_max: int | None,
+    memory_max: int | None,
+    log_max: int | None = None,
+    isolate: Json | None = None,
+    kernel: str | None = None,
+    written_by: Sequence[str] = (),
+) -> Json:
     """What the host needs to start something as if this process had: environment, folder, limits, umask."""
     umask = os.umask(0o077)
     os.umask(umask)
     return {
-        "request": ids.new("req_"), "command": list(command) if command else None, "name": name,
-        "cwd": os.path.abspath(cwd or os.getcwd()), "env": {**os.environ, **(env or {})}, "pipes": pipes,
-        "size": list(size) if size else None, "restart": restart, "idle_ttl": idle_ttl, "acts_as": acts_as,
-        "why": why, "umask": umask, "rlimits": own_limits(),
-        "limits": {"pids": pids_max, "memory": memory_max, "log": log_max}, "isolate": isolate,
-        "kernel": kernel, "written_by": list(written_by) or None,
-    }  # fmt: skip
+        "request": ids.new("req_"),
+        "command": list(command) if command else None,
+        "name": name,
+        "cwd": os.path.abspath(cwd or os.getcwd()),
+        "env": {**os.environ, **(env or {})},
+        "pipes": pipes,
+        "size": list(size) if size else None,
+        "restart": restart,
+        "idle_ttl": idle_ttl,
+        "acts_as": acts_as,
+        "why": why,
+        "umask": umask,
+        "rlimits": own_limits(),
+        "limits": {"pids": pids_max, "memory": memory_max, "log": log_max},
+        "isolate": isolate,
+        "kernel": kernel,
+        "written_by": list(written_by) or None,
+    }
 
 
 def isolation(isolate: bool, read: Sequence[str], write: Sequence[str], network: bool) -> Json | None:

@@ -98,9 +98,10 @@ def _refuse_sessions(home: Home, *, force: bool) -> None:
         )
     if there and not force:
         raise HoldfastError(
-            "conflict", f"there are {len(there)} sessions in {home.path} already",
+            "conflict",
+            f"there are {len(there)} sessions in {home.path} already",
             "--force moves that home aside; or restore elsewhere with HOLDFAST_HOME",
-        )  # fmt: skip
+        )
 
 
 def _settle(home: Home) -> int:

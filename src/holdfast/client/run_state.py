@@ -66,9 +66,16 @@ class AsyncRunState:
             raise invalid("the state is nested too deeply to be saved", "keep deep values as artifacts") from None
         try:
             saved: Json = await self._call(
-                "checkpoint_put", **await self._record(change.record), hash=change.hash, size=change.size,
-                log_upto=held.upto, base=None if change.whole else held.seq, base_hash=held.hash, label=label, **once,
-            )  # fmt: skip
+                "checkpoint_put",
+                **await self._record(change.record),
+                hash=change.hash,
+                size=change.size,
+                log_upto=held.upto,
+                base=None if change.whole else held.seq,
+                base_hash=held.hash,
+                label=label,
+                **once,
+            )
         except HoldfastError as e:
             if e.code != "conflict":
                 raise

@@ -74,9 +74,10 @@ class Service:
             if pid and pid == self._main_pid():
                 return pid
         raise HoldfastError(
-            "failed", f"{unit.NAME} was started and does not serve {self.host.home.path}",
+            "failed",
+            f"{unit.NAME} was started and does not serve {self.host.home.path}",
             f"see {systemd.words(self.manager.command('status', unit.NAME))} and {self.host.home.log}",
-        )  # fmt: skip
+        )
 
     def _must(self, *words: str) -> None:
         code, printed = self.manager.run(*words)
@@ -132,8 +133,11 @@ class Service:
         if there is not None and self.manager.reachable:
             shown = self.manager.show("ActiveState", "UnitFileState", "MainPID")
         return {
-            "installed": there is not None, "home": unit.home_in(there) if there is not None else None,
-            "enabled": shown.get("UnitFileState") == "enabled", "active": shown.get("ActiveState") == "active",
-            "pid": int(shown.get("MainPID") or 0) or None, "daemon_pid": daemon_pid(self.host),
+            "installed": there is not None,
+            "home": unit.home_in(there) if there is not None else None,
+            "enabled": shown.get("UnitFileState") == "enabled",
+            "active": shown.get("ActiveState") == "active",
+            "pid": int(shown.get("MainPID") or 0) or None,
+            "daemon_pid": daemon_pid(self.host),
             "lingers": self.lingers if self.scope == unit.USER else None,
-        }  # fmt: skip
+        }

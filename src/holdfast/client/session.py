@@ -45,16 +45,29 @@ class AsyncSession:
         return typed(await self.host.call("screen", session=self.id), Screen)
 
     async def send(
-        self, text: str | bytes = b"", *, enter: bool = False, keys: Sequence[str] = (), secret: bool = False,
-        eof: bool = False, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        text: str | bytes = b"",
+        *,
+        enter: bool = False,
+        keys: Sequence[str] = (),
+        secret: bool = False,
+        eof: bool = False,
+        why: str | None = None,
+    ) -> Json:
         """Type into the session, once; takes free controls for its duration. A daemon that dies meanwhile is asked
         again, and `repeated` says that it had been typed by then."""
         return await self.send_raw(text, enter=enter, keys=keys, secret=secret, eof=eof, why=why)
 
     async def send_raw(
-        self, text: str | bytes = b"", *, enter: bool = False, keys: Sequence[str] = (), secret: bool = False,
-        eof: bool = False, why: str | None = None, approval: float | None = None,
+        self,
+        text: str | bytes = b"",
+        *,
+        enter: bool = False,
+        keys: Sequence[str] = (),
+        secret: bool = False,
+        eof: bool = False,
+        why: str | None = None,
+        approval: float | None = None,
     ) -> Json:
         """`send` as the host answers it. With `approval` it waits so many seconds for a yes, where it needs one; then
         it is `waiting_for_approval`, and typed when the yes comes."""
@@ -119,9 +132,7 @@ class AsyncSession:
         self, exec_id: str, *, wait: bool = False, timeout: float | None = None, max_output: int = EXEC_OUTPUT_BYTES
     ) -> ExecResult:
         """How a command stands that was started before; with `wait`, once it ends or blocks."""
-        result = await self.host.call(
-            "exec_result", session=self.id, exec_id=exec_id, wait=wait, timeout=timeout
-        )
+        result = await self.host.call("exec_result", session=self.id, exec_id=exec_id, wait=wait, timeout=timeout)
         return await self._exec_result(result, max_output)
 
     async def _exec_result(self, result: Json, max_output: int) -> ExecResult:
@@ -129,13 +140,23 @@ class AsyncSession:
 
         raw, omitted = await self.exec_output(result, max_output)
         return ExecResult(
-            exec_id=result["exec_id"], state=result["state"], exit_code=result["exit_code"],
-            output=plain_text(raw), raw=raw, start=result["start"], end=result["end"], omitted_bytes=omitted,
-            duration_ms=result["duration_ms"], cwd=result["cwd"], prompt=result["prompt"],
-            outputs=result.get("outputs") or [], error=result.get("error"),
-            execution_count=result.get("execution_count"), outputs_omitted=result.get("outputs_omitted"),
+            exec_id=result["exec_id"],
+            state=result["state"],
+            exit_code=result["exit_code"],
+            output=plain_text(raw),
+            raw=raw,
+            start=result["start"],
+            end=result["end"],
+            omitted_bytes=omitted,
+            duration_ms=result["duration_ms"],
+            cwd=result["cwd"],
+            prompt=result["prompt"],
+            outputs=result.get("outputs") or [],
+            error=result.get("error"),
+            execution_count=result.get("execution_count"),
+            outputs_omitted=result.get("outputs_omitted"),
             ask=result.get("ask"),
-        )  # fmt: skip
+        )
 
     async def exec_output(self, result: Json, max_output: int) -> tuple[bytes, int]:
         """The command's output, at most `max_output` bytes of it (head and tail), and how much was left out."""
@@ -156,10 +177,18 @@ class AsyncSession:
         return raw, end - start - len(raw)
 
     async def wait(
-        self, *, exit: bool = False, input: bool = False, quiet: float | bool | None = None, port: int | None = None,
-        text: str | None = None, done: str | None = None, answer: str | None = None, start: int | None = None,
+        self,
+        *,
+        exit: bool = False,
+        input: bool = False,
+        quiet: float | bool | None = None,
+        port: int | None = None,
+        text: str | None = None,
+        done: str | None = None,
+        answer: str | None = None,
+        start: int | None = None,
         timeout: float | None = None,
-    ) -> WaitResult:  # fmt: skip
+    ) -> WaitResult:
         """Until one thing is true: the exit, a blocked read, silence, a port, a text (RE2), a command's end, a person's
         answer to an inbox item (`detail` is the item).
 
@@ -186,9 +215,7 @@ class AsyncSession:
                 if e.code != "host_gone":
                     raise
 
-    async def output(
-        self, start: int = 0, *, follow: bool = False, end: int | None = None
-    ) -> AsyncIterator[Chunk]:
+    async def output(self, start: int = 0, *, follow: bool = False, end: int | None = None) -> AsyncIterator[Chunk]:
         """The output from an offset on, in order; with `follow` until the session ends.
 
         Whatever dies in between (the keeper's line, the daemon), reading goes on at the same offset. While the keeper
@@ -253,9 +280,7 @@ class AsyncSession:
         done: Json = await self.host.call("release", session=self.id, why=why)
         return done
 
-    async def hand(
-        self, operator: str | None = None, *, note: str | None = None, why: str | None = None
-    ) -> Json:
+    async def hand(self, operator: str | None = None, *, note: str | None = None, why: str | None = None) -> Json:
         """Give the controls that one holds to another operator, with a note: back to whom they were taken from,
         unless told to whom."""
         done: Json = await self.host.call("hand", session=self.id, to=operator, note=note, why=why)

@@ -45,9 +45,15 @@ class Session:
         return typed(self.host.call("screen", session=self.id), Screen)
 
     def send(
-        self, text: str | bytes = b"", *, enter: bool = False, keys: Sequence[str] = (), secret: bool = False,
-        eof: bool = False, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        text: str | bytes = b"",
+        *,
+        enter: bool = False,
+        keys: Sequence[str] = (),
+        secret: bool = False,
+        eof: bool = False,
+        why: str | None = None,
+    ) -> Json:
         """Type into the session, once; takes free controls for its duration. A daemon that dies meanwhile is asked
         again, and `repeated` says that it had been typed by then."""
         return self.send_raw(text, enter=enter, keys=keys, secret=secret, eof=eof, why=why)
@@ -132,13 +138,23 @@ class Session:
 
         raw, omitted = self.exec_output(result, max_output)
         return ExecResult(
-            exec_id=result["exec_id"], state=result["state"], exit_code=result["exit_code"],
-            output=plain_text(raw), raw=raw, start=result["start"], end=result["end"], omitted_bytes=omitted,
-            duration_ms=result["duration_ms"], cwd=result["cwd"], prompt=result["prompt"],
-            outputs=result.get("outputs") or [], error=result.get("error"),
-            execution_count=result.get("execution_count"), outputs_omitted=result.get("outputs_omitted"),
+            exec_id=result["exec_id"],
+            state=result["state"],
+            exit_code=result["exit_code"],
+            output=plain_text(raw),
+            raw=raw,
+            start=result["start"],
+            end=result["end"],
+            omitted_bytes=omitted,
+            duration_ms=result["duration_ms"],
+            cwd=result["cwd"],
+            prompt=result["prompt"],
+            outputs=result.get("outputs") or [],
+            error=result.get("error"),
+            execution_count=result.get("execution_count"),
+            outputs_omitted=result.get("outputs_omitted"),
             ask=result.get("ask"),
-        )  # fmt: skip
+        )
 
     def exec_output(self, result: Json, max_output: int) -> tuple[bytes, int]:
         """The command's output, at most `max_output` bytes of it (head and tail), and how much was left out."""
@@ -159,10 +175,18 @@ class Session:
         return raw, end - start - len(raw)
 
     def wait(
-        self, *, exit: bool = False, input: bool = False, quiet: float | bool | None = None, port: int | None = None,
-        text: str | None = None, done: str | None = None, answer: str | None = None, start: int | None = None,
+        self,
+        *,
+        exit: bool = False,
+        input: bool = False,
+        quiet: float | bool | None = None,
+        port: int | None = None,
+        text: str | None = None,
+        done: str | None = None,
+        answer: str | None = None,
+        start: int | None = None,
         timeout: float | None = None,
-    ) -> WaitResult:  # fmt: skip
+    ) -> WaitResult:
         """Until one thing is true: the exit, a blocked read, silence, a port, a text (RE2), a command's end, a person's
         answer to an inbox item (`detail` is the item).
 

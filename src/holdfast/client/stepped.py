@@ -35,9 +35,16 @@ class AsyncExecs:
     call: Callable[..., Coroutine[Any, Any, Any]]
 
     async def exec(
-        self, run: str, key: str, session: AsyncSession | str, *command: str, effect: str = "unsafe",
-        timeout: float | None = None, why: str | None = None, epoch: int | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        run: str,
+        key: str,
+        session: AsyncSession | str,
+        *command: str,
+        effect: str = "unsafe",
+        timeout: float | None = None,
+        why: str | None = None,
+        epoch: int | None = None,
+    ) -> Json:
         """Run a command as a step, or give what it gave before. One that was begun and still runs is waited for."""
         where = session if isinstance(session, str) else session.id
         plan = await self.exec_begin(run, key, where, list(command), effect=effect, why=why, epoch=epoch)
@@ -47,9 +54,16 @@ class AsyncExecs:
         return {**await self.exec_end(plan, result), "decision": plan["decision"]}
 
     async def exec_begin(
-        self, run: str, key: str, session: str, words: list[str], *, effect: str = "unsafe", why: str | None = None,
+        self,
+        run: str,
+        key: str,
+        session: str,
+        words: list[str],
+        *,
+        effect: str = "unsafe",
+        why: str | None = None,
         epoch: int | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """The intent. `decision`: `execute` it under `exec_id`, `adopt` the one that runs, or `reuse` the result."""
         if not words:
             raise invalid("no command to run", "give the command's words")
@@ -64,22 +78,39 @@ class AsyncExecs:
         action = f"exec in {seen['name']}: {' '.join(words)}"[:_ACTION_MAX]
         plan |= {"session": seen["id"], "exec_id": ids.new("exe_"), "action": action}
         begun = await self.call(
-            "step_begin", run=run, key=key, effect=effect, args=words, epoch=epoch, why=why,
-            action=action, session=seen["id"], exec_id=plan["exec_id"],
-        )  # fmt: skip
+            "step_begin",
+            run=run,
+            key=key,
+            effect=effect,
+            args=words,
+            epoch=epoch,
+            why=why,
+            action=action,
+            session=seen["id"],
+            exec_id=plan["exec_id"],
+        )
         if begun["decision"] == "in_doubt":
             raise doubt(begun["step"])
         if begun["decision"] == "execute":
             await self.call(
-                "run_session", run=run, session=seen["id"], generation=seen["generation"],
-                from_offset=seen["output"]["end"], epoch=epoch,
-            )  # fmt: skip
+                "run_session",
+                run=run,
+                session=seen["id"],
+                generation=seen["generation"],
+                from_offset=seen["output"]["end"],
+                epoch=epoch,
+            )
         return {**plan, "decision": begun["decision"], "result": begun["result"]}
 
     async def exec_done(
-        self, plan: Json, words: list[str], *, timeout: float | None = None, why: str | None = None,
+        self,
+        plan: Json,
+        words: list[str],
+        *,
+        timeout: float | None = None,
+        why: str | None = None,
         start_only: bool = False,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """The command's result, as the host tells it; a daemon that dies meanwhile is not noticed."""
         deadline = None if timeout is None else time.monotonic() + timeout
         known: Json = {"session": plan["session"], "exec_id": plan["exec_id"]}
@@ -92,8 +123,14 @@ class AsyncExecs:
                     result: Json = await self._host.call("exec_result", wait=True, timeout=wait, **known)
                 else:
                     result = await self._host.call(
-                        "exec", words=words, why=why, step=True, timeout=left, start_only=start_only,
-                        standing=timeout is not None, **known
+                        "exec",
+                        words=words,
+                        why=why,
+                        step=True,
+                        timeout=left,
+                        start_only=start_only,
+                        standing=timeout is not None,
+                        **known,
                     )
                 return result
             except HoldfastError as e:
@@ -177,9 +214,10 @@ class AsyncExecs:
         outcome = await self._settle(step, epoch)
         if outcome == "running":
             raise HoldfastError(
-                "busy", f"the command of step {key!r} still runs as {step['exec_id']}",
+                "busy",
+                f"the command of step {key!r} still runs as {step['exec_id']}",
                 f"hold wait {step['session']} --for done={step['exec_id']}",
-            )  # fmt: skip
+            )
         if outcome == "unknown":
             raise doubt(step)
         return outcome
@@ -208,10 +246,14 @@ class AsyncExecs:
             told = {**{k: found[k] for k in _KEPT}, "session": step["session"], "output": await self._tail(step, found)}
         said = "it was never begun" if outcome == "not_done" else _ending(found)
         await self.call(
-            "step_settle", run=step["run"], key=step["key"], outcome=outcome, epoch=epoch,
+            "step_settle",
+            run=step["run"],
+            key=step["key"],
+            outcome=outcome,
+            epoch=epoch,
             result=told if outcome == "done" else None,
             evidence=f"{said}, by the record of {step['exec_id']} in {step['session']}",
-        )  # fmt: skip
+        )
         return outcome
 
     async def _outcome(self, session: str, exec_id: str, since: str) -> Json:

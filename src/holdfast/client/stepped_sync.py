@@ -30,9 +30,16 @@ class Execs:
     call: Callable[..., Any]
 
     def exec(
-        self, run: str, key: str, session: Session | str, *command: str, effect: str = "unsafe",
-        timeout: float | None = None, why: str | None = None, epoch: int | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        run: str,
+        key: str,
+        session: Session | str,
+        *command: str,
+        effect: str = "unsafe",
+        timeout: float | None = None,
+        why: str | None = None,
+        epoch: int | None = None,
+    ) -> Json:
         """Run a command as a step, or give what it gave before. One that was begun and still runs is waited for."""
         where = session if isinstance(session, str) else session.id
         plan = self.exec_begin(run, key, where, list(command), effect=effect, why=why, epoch=epoch)
@@ -42,9 +49,16 @@ class Execs:
         return {**self.exec_end(plan, result), "decision": plan["decision"]}
 
     def exec_begin(
-        self, run: str, key: str, session: str, words: list[str], *, effect: str = "unsafe", why: str | None = None,
+        self,
+        run: str,
+        key: str,
+        session: str,
+        words: list[str],
+        *,
+        effect: str = "unsafe",
+        why: str | None = None,
         epoch: int | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """The intent. `decision`: `execute` it under `exec_id`, `adopt` the one that runs, or `reuse` the result."""
         if not words:
             raise invalid("no command to run", "give the command's words")
@@ -59,22 +73,39 @@ class Execs:
         action = f"exec in {seen['name']}: {' '.join(words)}"[:_ACTION_MAX]
         plan |= {"session": seen["id"], "exec_id": ids.new("exe_"), "action": action}
         begun = self.call(
-            "step_begin", run=run, key=key, effect=effect, args=words, epoch=epoch, why=why,
-            action=action, session=seen["id"], exec_id=plan["exec_id"],
-        )  # fmt: skip
+            "step_begin",
+            run=run,
+            key=key,
+            effect=effect,
+            args=words,
+            epoch=epoch,
+            why=why,
+            action=action,
+            session=seen["id"],
+            exec_id=plan["exec_id"],
+        )
         if begun["decision"] == "in_doubt":
             raise doubt(begun["step"])
         if begun["decision"] == "execute":
             self.call(
-                "run_session", run=run, session=seen["id"], generation=seen["generation"],
-                from_offset=seen["output"]["end"], epoch=epoch,
-            )  # fmt: skip
+                "run_session",
+                run=run,
+                session=seen["id"],
+                generation=seen["generation"],
+                from_offset=seen["output"]["end"],
+                epoch=epoch,
+            )
         return {**plan, "decision": begun["decision"], "result": begun["result"]}
 
     def exec_done(
-        self, plan: Json, words: list[str], *, timeout: float | None = None, why: str | None = None,
+        self,
+        plan: Json,
+        words: list[str],
+        *,
+        timeout: float | None = None,
+        why: str | None = None,
         start_only: bool = False,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """The command's result, as the host tells it; a daemon that dies meanwhile is not noticed."""
         deadline = None if timeout is None else time.monotonic() + timeout
         known: Json = {"session": plan["session"], "exec_id": plan["exec_id"]}
@@ -178,9 +209,10 @@ class Execs:
         outcome = self._settle(step, epoch)
         if outcome == "running":
             raise HoldfastError(
-                "busy", f"the command of step {key!r} still runs as {step['exec_id']}",
+                "busy",
+                f"the command of step {key!r} still runs as {step['exec_id']}",
                 f"hold wait {step['session']} --for done={step['exec_id']}",
-            )  # fmt: skip
+            )
         if outcome == "unknown":
             raise doubt(step)
         return outcome
@@ -209,10 +241,14 @@ class Execs:
             told = {**{k: found[k] for k in _KEPT}, "session": step["session"], "output": self._tail(step, found)}
         said = "it was never begun" if outcome == "not_done" else _ending(found)
         self.call(
-            "step_settle", run=step["run"], key=step["key"], outcome=outcome, epoch=epoch,
+            "step_settle",
+            run=step["run"],
+            key=step["key"],
+            outcome=outcome,
+            epoch=epoch,
             result=told if outcome == "done" else None,
             evidence=f"{said}, by the record of {step['exec_id']} in {step['session']}",
-        )  # fmt: skip
+        )
         return outcome
 
     def _outcome(self, session: str, exec_id: str, since: str) -> Json:

@@ -38,9 +38,16 @@ class _Call:
     __slots__ = ("about", "args", "compensate", "fn", "kwargs", "more", "verify")
 
     def __init__(
-        self, key: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Json, effect: str,
-        verify: Callable[..., Any] | None, compensate: Callable[..., Any] | None, **more: Any,
-    ) -> None:  # fmt: skip
+        self,
+        key: str,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Json,
+        effect: str,
+        verify: Callable[..., Any] | None,
+        compensate: Callable[..., Any] | None,
+        **more: Any,
+    ) -> None:
         self.about, self.more = _about(key, fn, args, kwargs, effect), more
         self.fn, self.args, self.kwargs, self.verify, self.compensate = fn, args, kwargs, verify, compensate
 
@@ -71,10 +78,17 @@ class Steps:
         raise NotImplementedError
 
     def step(
-        self, key: str, fn: Callable[..., Any], *args: Any, effect: str = "unsafe",
-        verify: Callable[..., Any] | None = None, compensate: Callable[..., Any] | None = None,
-        idem_key: str | None = None, why: str | None = None, **kwargs: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        key: str,
+        fn: Callable[..., Any],
+        *args: Any,
+        effect: str = "unsafe",
+        verify: Callable[..., Any] | None = None,
+        compensate: Callable[..., Any] | None = None,
+        idem_key: str | None = None,
+        why: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Call `fn(*args, **kwargs)` once for this key, whatever happens in between; its result, now or from before.
 
         `verify(*args)` says whether it happened (its value becomes the result; False or None: it did not).
@@ -280,9 +294,12 @@ class Steps:
         name = "verify" if call.verify else "compensate"
         evidence = f"{name} {getattr(hook, '__qualname__', hook)!s:.200}: {said!r:.200}"
         self._call(
-            "step_settle", key=call.key, outcome="done" if happened else "not_done",
-            result=said if happened else None, evidence=evidence,
-        )  # fmt: skip
+            "step_settle",
+            key=call.key,
+            outcome="done" if happened else "not_done",
+            result=said if happened else None,
+            evidence=evidence,
+        )
         self._unasked.pop(call.key, None)
         return happened
 
@@ -335,8 +352,8 @@ def _about(key: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Json
     """What a step is, as it is written down."""
     from ..work import values
 
-    given = values.decode(values.encode(
-        {"args": args, "kwargs": kwargs} if kwargs else list(args), f"the arguments of step {key!r}"
-    ))  # fmt: skip
+    given = values.decode(
+        values.encode({"args": args, "kwargs": kwargs} if kwargs else list(args), f"the arguments of step {key!r}")
+    )
     action = getattr(fn, "__qualname__", None) or type(fn).__name__
     return {"key": key, "effect": effect, "args": given, "action": action}

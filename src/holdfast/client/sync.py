@@ -17,9 +17,16 @@ if TYPE_CHECKING:
     from .work_sync import Work
 
 __all__ = [
-    "Channel", "Host", "Session", "connect", "isolation", "own_limits", "plain_text", "start_request",
+    "Channel",
+    "Host",
+    "Session",
+    "connect",
+    "isolation",
+    "own_limits",
+    "plain_text",
+    "start_request",
     "wait_spec",
-]  # fmt: skip
+]
 
 
 class Host(Inbox, Operators):
@@ -48,13 +55,29 @@ class Host(Inbox, Operators):
             self._work.close()
 
     def run(
-        self, command: Sequence[str] | None = None, *, name: str | None = None, cwd: str | None = None,
-        env: Mapping[str, str] | None = None, pipes: bool = False, size: tuple[int, int] | None = None,
-        restart: str = "never", idle_ttl: str | None = None, acts_as: str | None = None, why: str | None = None,
-        pids_max: int | None = None, memory_max: int | None = None, log_max: int | None = None,
-        isolate: bool = False, read: Sequence[str] = (), write: Sequence[str] = (), network: bool = True,
-        kernel: str | None = None, written_by: Sequence[str] = (), record: bool = False,
-    ) -> Session:  # fmt: skip
+        self,
+        command: Sequence[str] | None = None,
+        *,
+        name: str | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        pipes: bool = False,
+        size: tuple[int, int] | None = None,
+        restart: str = "never",
+        idle_ttl: str | None = None,
+        acts_as: str | None = None,
+        why: str | None = None,
+        pids_max: int | None = None,
+        memory_max: int | None = None,
+        log_max: int | None = None,
+        isolate: bool = False,
+        read: Sequence[str] = (),
+        write: Sequence[str] = (),
+        network: bool = True,
+        kernel: str | None = None,
+        written_by: Sequence[str] = (),
+        record: bool = False,
+    ) -> Session:
         """Start a session (by default the user's shell) with this process's environment, plus `env`.
 
         With `kernel`, a kernelspec's name, it holds a Jupyter kernel, and `exec` runs code in that (docs/kernels.md).
@@ -65,10 +88,23 @@ class Host(Inbox, Operators):
         `record`, on pipes, stderr is for programs to read, and left out of what people are shown.
         """
         request = start_request(
-            command, name=name, cwd=cwd, env=env, pipes=pipes, size=size, restart=restart, idle_ttl=idle_ttl,
-            acts_as=acts_as, why=why, pids_max=pids_max, memory_max=memory_max, log_max=log_max,
-            isolate=isolation(isolate, read, write, network), kernel=kernel, written_by=written_by,
-        )  # fmt: skip
+            command,
+            name=name,
+            cwd=cwd,
+            env=env,
+            pipes=pipes,
+            size=size,
+            restart=restart,
+            idle_ttl=idle_ttl,
+            acts_as=acts_as,
+            why=why,
+            pids_max=pids_max,
+            memory_max=memory_max,
+            log_max=log_max,
+            isolate=isolation(isolate, read, write, network),
+            kernel=kernel,
+            written_by=written_by,
+        )
         made = self.call("run", brief=True, record=record, **request)
         return Session(self, made["id"], made["name"])
 

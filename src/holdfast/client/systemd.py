@@ -66,9 +66,13 @@ class Manager:
             environ["XDG_RUNTIME_DIR"] = runtime_dir()
         try:
             done = subprocess.run(
-                self.command(*words), stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_S, check=False,
+                self.command(*words),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_ANSWER_S,
+                check=False,
                 env=environ,
-            )  # fmt: skip
+            )
         except (OSError, subprocess.TimeoutExpired) as e:
             return 1, str(e)
         return done.returncode, (done.stdout or done.stderr).decode("utf-8", "replace").strip()

@@ -23,10 +23,23 @@ if TYPE_CHECKING:
 
 # Calls that change something, told apart by a request id.
 CHANGING = (
-    "project_init", "project_edit", "task_add", "task_contract", "task_start", "task_next", "task_verified",
-    "task_done", "task_fail", "task_block", "task_unblock", "task_pause", "task_retry", "task_cancel", "policy_set",
+    "project_init",
+    "project_edit",
+    "task_add",
+    "task_contract",
+    "task_start",
+    "task_next",
+    "task_verified",
+    "task_done",
+    "task_fail",
+    "task_block",
+    "task_unblock",
+    "task_pause",
+    "task_retry",
+    "task_cancel",
+    "policy_set",
     "backend_rm",
-)  # fmt: skip
+)
 
 
 def folder(root: str | None) -> str:
@@ -51,20 +64,25 @@ class AsyncTasks:
     ) -> Json:
         """A project in a folder (this one); the same again is the one that is there."""
         where = folder(root)
-        made: Json = await self._work.call(
-            "project_init", name=name, phases=list(phases) or None, root=where, why=why
-        )
+        made: Json = await self._work.call("project_init", name=name, phases=list(phases) or None, root=where, why=why)
         return made
 
     async def edit_project(
-        self, project: str | None = None, *, phases: Sequence[str] | None = None, root: str | None = None,
+        self,
+        project: str | None = None,
+        *,
+        phases: Sequence[str] | None = None,
+        root: str | None = None,
         why: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """Other phases, or another folder; what is not given stays."""
         made: Json = await self.call(
-            "project_edit", project, phases=None if phases is None else list(phases),
-            root=None if root is None else folder(root), why=why,
-        )  # fmt: skip
+            "project_edit",
+            project,
+            phases=None if phases is None else list(phases),
+            root=None if root is None else folder(root),
+            why=why,
+        )
         return made
 
     async def projects(self) -> list[Json]:
@@ -79,25 +97,50 @@ class AsyncTasks:
     # -- tasks ---------------------------------------------------------------------------------------------------------
 
     async def add(
-        self, title: str, *, id: str | None = None, phase: str | None = None, after: Sequence[str] = (),
-        contract: Mapping[str, Any] | None = None, project: str | None = None, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        title: str,
+        *,
+        id: str | None = None,
+        phase: str | None = None,
+        after: Sequence[str] = (),
+        contract: Mapping[str, Any] | None = None,
+        project: str | None = None,
+        why: str | None = None,
+    ) -> Json:
         made: Json = await self.call(
-            "task_add", project, title=title, id=id, phase=phase, after=list(after),
-            contract=None if contract is None else dict(contract), why=why,
-        )  # fmt: skip
+            "task_add",
+            project,
+            title=title,
+            id=id,
+            phase=phase,
+            after=list(after),
+            contract=None if contract is None else dict(contract),
+            why=why,
+        )
         return made
 
     async def edit(
-        self, task: str, contract: Mapping[str, Any] | None = None, *, title: str | None = None,
-        after: Sequence[str] | None = None, phase: str | None = None, project: str | None = None,
+        self,
+        task: str,
+        contract: Mapping[str, Any] | None = None,
+        *,
+        title: str | None = None,
+        after: Sequence[str] | None = None,
+        phase: str | None = None,
+        project: str | None = None,
         why: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """A new version of its contract; what is not given stays."""
         made: Json = await self.call(
-            "task_contract", project, task=task, contract=None if contract is None else dict(contract), title=title,
-            after=None if after is None else list(after), phase=phase, why=why,
-        )  # fmt: skip
+            "task_contract",
+            project,
+            task=task,
+            contract=None if contract is None else dict(contract),
+            title=title,
+            after=None if after is None else list(after),
+            phase=phase,
+            why=why,
+        )
         return made
 
     async def show(self, task: str, *, project: str | None = None) -> Json:
@@ -117,34 +160,63 @@ class AsyncTasks:
         return found
 
     async def start(
-        self, task: str, *, worker: str | None = None, backend: str | None = None, lease: float = RUN_LEASE_S,
-        take: bool = False, project: str | None = None, why: str | None = None, lasting: bool = True,
-    ) -> Json:  # fmt: skip
+        self,
+        task: str,
+        *,
+        worker: str | None = None,
+        backend: str | None = None,
+        lease: float = RUN_LEASE_S,
+        take: bool = False,
+        project: str | None = None,
+        why: str | None = None,
+        lasting: bool = True,
+    ) -> Json:
         """Begin an attempt by hand, or, with a worker's name, under a lease; an open one is gone on with.
 
         A worker is this process. `lasting=False`, for commands: it is whoever has the name, and this process ends.
         """
         made: Json = await self.call(
-            "task_start", project, task=task, worker=worker, backend=backend, ttl_s=lease, take=take, why=why,
+            "task_start",
+            project,
+            task=task,
+            worker=worker,
+            backend=backend,
+            ttl_s=lease,
+            take=take,
+            why=why,
             process=this_process() if worker and lasting else None,
         )
         return made
 
     async def next(
-        self, *, worker: str, lease: float = RUN_LEASE_S, backends: Sequence[str] | None = None,
+        self,
+        *,
+        worker: str,
+        lease: float = RUN_LEASE_S,
+        backends: Sequence[str] | None = None,
         project: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """A task that is ready, leased to this worker; `run` is None where there is none."""
         made: Json = await self.call(
-            "task_next", project, worker=worker, ttl_s=lease, process=this_process(),
+            "task_next",
+            project,
+            worker=worker,
+            ttl_s=lease,
+            process=this_process(),
             backends=None if backends is None else list(backends),
         )
         return made
 
     async def verify(
-        self, task: str, *, run: str | None = None, epoch: int | None = None, project: str | None = None,
-        begun: Callable[[str], object] | None = None, why: str | None = None,
-    ) -> list[Json]:  # fmt: skip
+        self,
+        task: str,
+        *,
+        run: str | None = None,
+        epoch: int | None = None,
+        project: str | None = None,
+        begun: Callable[[str], object] | None = None,
+        why: str | None = None,
+    ) -> list[Json]:
         """Run the task's verification and keep the results with its attempt; refused where it cannot be done now."""
         from .verification import verify
 
@@ -154,18 +226,32 @@ class AsyncTasks:
         if about["attempt"] is not None:
             env["HOLDFAST_RUN"] = about["run_id"]
         results = await verify(
-            self._work._host, about["checks"], cwd=about["root"], name=about["task_id"], env=env, why=why, begun=begun,
+            self._work._host,
+            about["checks"],
+            cwd=about["root"],
+            name=about["task_id"],
+            env=env,
+            why=why,
+            begun=begun,
             written_by=about["written_by"],
-            run=about["run_id"] if about["attempt"] is not None else None, epoch=epoch,
-        )  # fmt: skip
+            run=about["run_id"] if about["attempt"] is not None else None,
+            epoch=epoch,
+        )
         if about["attempt"] is not None:
             await self._work.call("task_verified", task=name, run=about["run_id"], epoch=epoch, results=results)
         return results
 
     async def done(
-        self, task: str, *, run: str | None = None, epoch: int | None = None, outcome: object = None,
-        project: str | None = None, begun: Callable[[str], object] | None = None, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        task: str,
+        *,
+        run: str | None = None,
+        epoch: int | None = None,
+        outcome: object = None,
+        project: str | None = None,
+        begun: Callable[[str], object] | None = None,
+        why: str | None = None,
+    ) -> Json:
         """Run its verification; accepted where that passes, else refused (`failed`) and left as it is."""
         results = await self.verify(task, run=run, epoch=epoch, project=project, begun=begun, why=why)
         made: Json = await self.call(
@@ -174,9 +260,15 @@ class AsyncTasks:
         return {**made, "verification": results}
 
     async def fail(
-        self, task: str, *, run: str | None = None, epoch: int | None = None,
-        classification: Mapping[str, Any] | None = None, project: str | None = None, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        task: str,
+        *,
+        run: str | None = None,
+        epoch: int | None = None,
+        classification: Mapping[str, Any] | None = None,
+        project: str | None = None,
+        why: str | None = None,
+    ) -> Json:
         """The attempt failed: the task is tried again, or blocked once that is no use."""
         given = None if classification is None else dict(classification)
         made: Json = await self.call(
@@ -185,9 +277,15 @@ class AsyncTasks:
         return made
 
     async def block(
-        self, task: str, *, question: str | None = None, classification: Mapping[str, Any] | None = None,
-        epoch: int | None = None, project: str | None = None, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        task: str,
+        *,
+        question: str | None = None,
+        classification: Mapping[str, Any] | None = None,
+        epoch: int | None = None,
+        project: str | None = None,
+        why: str | None = None,
+    ) -> Json:
         """It waits for a person; its run stays open."""
         given = None if classification is None else dict(classification)
         made: Json = await self.call(
@@ -253,14 +351,25 @@ class AsyncTasks:
         return found
 
     async def add_backend(
-        self, name: str, template: Sequence[str], *, env: Mapping[str, str] | None = None,
-        timeout_s: float | None = None, terminal: bool = False, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        name: str,
+        template: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        terminal: bool = False,
+        why: str | None = None,
+    ) -> Json:
         """A command line that does tasks; the same name again replaces it. On pipes it finds the brief on its stdin."""
         made: Json = await self._work.call(
-            "backend_add", name=name, template=list(template), env=dict(env or {}), timeout_s=timeout_s,
-            terminal=terminal, why=why,
-        )  # fmt: skip
+            "backend_add",
+            name=name,
+            template=list(template),
+            env=dict(env or {}),
+            timeout_s=timeout_s,
+            terminal=terminal,
+            why=why,
+        )
         return made
 
     async def remove_backend(self, name: str, *, why: str | None = None) -> Json:

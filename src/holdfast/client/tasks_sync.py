@@ -20,10 +20,23 @@ if TYPE_CHECKING:
 
 # Calls that change something, told apart by a request id.
 CHANGING = (
-    "project_init", "project_edit", "task_add", "task_contract", "task_start", "task_next", "task_verified",
-    "task_done", "task_fail", "task_block", "task_unblock", "task_pause", "task_retry", "task_cancel", "policy_set",
+    "project_init",
+    "project_edit",
+    "task_add",
+    "task_contract",
+    "task_start",
+    "task_next",
+    "task_verified",
+    "task_done",
+    "task_fail",
+    "task_block",
+    "task_unblock",
+    "task_pause",
+    "task_retry",
+    "task_cancel",
+    "policy_set",
     "backend_rm",
-)  # fmt: skip
+)
 
 
 def folder(root: str | None) -> str:
@@ -50,14 +63,21 @@ class Tasks:
         return made
 
     def edit_project(
-        self, project: str | None = None, *, phases: Sequence[str] | None = None, root: str | None = None,
+        self,
+        project: str | None = None,
+        *,
+        phases: Sequence[str] | None = None,
+        root: str | None = None,
         why: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """Other phases, or another folder; what is not given stays."""
         made: Json = self.call(
-            "project_edit", project, phases=None if phases is None else list(phases),
-            root=None if root is None else folder(root), why=why,
-        )  # fmt: skip
+            "project_edit",
+            project,
+            phases=None if phases is None else list(phases),
+            root=None if root is None else folder(root),
+            why=why,
+        )
         return made
 
     def projects(self) -> list[Json]:
@@ -72,25 +92,50 @@ class Tasks:
     # -- tasks ---------------------------------------------------------------------------------------------------------
 
     def add(
-        self, title: str, *, id: str | None = None, phase: str | None = None, after: Sequence[str] = (),
-        contract: Mapping[str, Any] | None = None, project: str | None = None, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        title: str,
+        *,
+        id: str | None = None,
+        phase: str | None = None,
+        after: Sequence[str] = (),
+        contract: Mapping[str, Any] | None = None,
+        project: str | None = None,
+        why: str | None = None,
+    ) -> Json:
         made: Json = self.call(
-            "task_add", project, title=title, id=id, phase=phase, after=list(after),
-            contract=None if contract is None else dict(contract), why=why,
-        )  # fmt: skip
+            "task_add",
+            project,
+            title=title,
+            id=id,
+            phase=phase,
+            after=list(after),
+            contract=None if contract is None else dict(contract),
+            why=why,
+        )
         return made
 
     def edit(
-        self, task: str, contract: Mapping[str, Any] | None = None, *, title: str | None = None,
-        after: Sequence[str] | None = None, phase: str | None = None, project: str | None = None,
+        self,
+        task: str,
+        contract: Mapping[str, Any] | None = None,
+        *,
+        title: str | None = None,
+        after: Sequence[str] | None = None,
+        phase: str | None = None,
+        project: str | None = None,
         why: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """A new version of its contract; what is not given stays."""
         made: Json = self.call(
-            "task_contract", project, task=task, contract=None if contract is None else dict(contract), title=title,
-            after=None if after is None else list(after), phase=phase, why=why,
-        )  # fmt: skip
+            "task_contract",
+            project,
+            task=task,
+            contract=None if contract is None else dict(contract),
+            title=title,
+            after=None if after is None else list(after),
+            phase=phase,
+            why=why,
+        )
         return made
 
     def show(self, task: str, *, project: str | None = None) -> Json:
@@ -108,9 +153,17 @@ class Tasks:
         return found
 
     def start(
-        self, task: str, *, worker: str | None = None, backend: str | None = None, lease: float = RUN_LEASE_S,
-        take: bool = False, project: str | None = None, why: str | None = None, lasting: bool = True,
-    ) -> Json:  # fmt: skip
+        self,
+        task: str,
+        *,
+        worker: str | None = None,
+        backend: str | None = None,
+        lease: float = RUN_LEASE_S,
+        take: bool = False,
+        project: str | None = None,
+        why: str | None = None,
+        lasting: bool = True,
+    ) -> Json:
         """Begin an attempt by hand, or, with a worker's name, under a lease; an open one is gone on with.
 
         A worker is this process. `lasting=False`, for commands: it is whoever has the name, and this process ends.
@@ -129,9 +182,13 @@ class Tasks:
         return made
 
     def next(
-        self, *, worker: str, lease: float = RUN_LEASE_S, backends: Sequence[str] | None = None,
+        self,
+        *,
+        worker: str,
+        lease: float = RUN_LEASE_S,
+        backends: Sequence[str] | None = None,
         project: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """A task that is ready, leased to this worker; `run` is None where there is none."""
         made: Json = self.call(
             "task_next",
@@ -144,9 +201,15 @@ class Tasks:
         return made
 
     def verify(
-        self, task: str, *, run: str | None = None, epoch: int | None = None, project: str | None = None,
-        begun: Callable[[str], object] | None = None, why: str | None = None,
-    ) -> list[Json]:  # fmt: skip
+        self,
+        task: str,
+        *,
+        run: str | None = None,
+        epoch: int | None = None,
+        project: str | None = None,
+        begun: Callable[[str], object] | None = None,
+        why: str | None = None,
+    ) -> list[Json]:
         """Run the task's verification and keep the results with its attempt; refused where it cannot be done now."""
         from .verification_sync import verify
 
@@ -156,18 +219,32 @@ class Tasks:
         if about["attempt"] is not None:
             env["HOLDFAST_RUN"] = about["run_id"]
         results = verify(
-            self._work._host, about["checks"], cwd=about["root"], name=about["task_id"], env=env, why=why, begun=begun,
+            self._work._host,
+            about["checks"],
+            cwd=about["root"],
+            name=about["task_id"],
+            env=env,
+            why=why,
+            begun=begun,
             written_by=about["written_by"],
-            run=about["run_id"] if about["attempt"] is not None else None, epoch=epoch,
-        )  # fmt: skip
+            run=about["run_id"] if about["attempt"] is not None else None,
+            epoch=epoch,
+        )
         if about["attempt"] is not None:
             self._work.call("task_verified", task=name, run=about["run_id"], epoch=epoch, results=results)
         return results
 
     def done(
-        self, task: str, *, run: str | None = None, epoch: int | None = None, outcome: object = None,
-        project: str | None = None, begun: Callable[[str], object] | None = None, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        task: str,
+        *,
+        run: str | None = None,
+        epoch: int | None = None,
+        outcome: object = None,
+        project: str | None = None,
+        begun: Callable[[str], object] | None = None,
+        why: str | None = None,
+    ) -> Json:
         """Run its verification; accepted where that passes, else refused (`failed`) and left as it is."""
         results = self.verify(task, run=run, epoch=epoch, project=project, begun=begun, why=why)
         made: Json = self.call(
@@ -176,18 +253,30 @@ class Tasks:
         return {**made, "verification": results}
 
     def fail(
-        self, task: str, *, run: str | None = None, epoch: int | None = None,
-        classification: Mapping[str, Any] | None = None, project: str | None = None, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        task: str,
+        *,
+        run: str | None = None,
+        epoch: int | None = None,
+        classification: Mapping[str, Any] | None = None,
+        project: str | None = None,
+        why: str | None = None,
+    ) -> Json:
         """The attempt failed: the task is tried again, or blocked once that is no use."""
         given = None if classification is None else dict(classification)
         made: Json = self.call("task_fail", project, task=task, run=run, epoch=epoch, classification=given, why=why)
         return made
 
     def block(
-        self, task: str, *, question: str | None = None, classification: Mapping[str, Any] | None = None,
-        epoch: int | None = None, project: str | None = None, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        task: str,
+        *,
+        question: str | None = None,
+        classification: Mapping[str, Any] | None = None,
+        epoch: int | None = None,
+        project: str | None = None,
+        why: str | None = None,
+    ) -> Json:
         """It waits for a person; its run stays open."""
         given = None if classification is None else dict(classification)
         made: Json = self.call(
@@ -251,14 +340,25 @@ class Tasks:
         return found
 
     def add_backend(
-        self, name: str, template: Sequence[str], *, env: Mapping[str, str] | None = None,
-        timeout_s: float | None = None, terminal: bool = False, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        name: str,
+        template: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        terminal: bool = False,
+        why: str | None = None,
+    ) -> Json:
         """A command line that does tasks; the same name again replaces it. On pipes it finds the brief on its stdin."""
         made: Json = self._work.call(
-            "backend_add", name=name, template=list(template), env=dict(env or {}), timeout_s=timeout_s,
-            terminal=terminal, why=why,
-        )  # fmt: skip
+            "backend_add",
+            name=name,
+            template=list(template),
+            env=dict(env or {}),
+            timeout_s=timeout_s,
+            terminal=terminal,
+            why=why,
+        )
         return made
 
     def remove_backend(self, name: str, *, why: str | None = None) -> Json:

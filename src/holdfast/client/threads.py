@@ -22,9 +22,19 @@ if TYPE_CHECKING:
     from ..store.base import Store
 
 __all__ = [
-    "LIST", "OBJECT", "PLAIN", "Conversations", "Head", "Portal", "Stored", "Threads", "Write", "shadow", "squeeze",
+    "LIST",
+    "OBJECT",
+    "PLAIN",
+    "Conversations",
+    "Head",
+    "Portal",
+    "Stored",
+    "Threads",
+    "Write",
+    "shadow",
+    "squeeze",
     "unsqueeze",
-]  # fmt: skip
+]
 
 T = TypeVar("T")
 

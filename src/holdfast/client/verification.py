@@ -29,10 +29,18 @@ _STOP_S = 2.0  # for what the commands left running: the answer is there, and no
 
 
 async def verify(
-    host: AsyncHost, checks: Sequence[Mapping[str, Any]], *, cwd: str, name: str = "task", run: str | None = None,
-    epoch: int | None = None, env: Mapping[str, str] | None = None, why: str | None = None,
-    begun: Callable[[str], object] | None = None, written_by: Sequence[str] = (),
-) -> list[Json]:  # fmt: skip
+    host: AsyncHost,
+    checks: Sequence[Mapping[str, Any]],
+    *,
+    cwd: str,
+    name: str = "task",
+    run: str | None = None,
+    epoch: int | None = None,
+    env: Mapping[str, str] | None = None,
+    why: str | None = None,
+    begun: Callable[[str], object] | None = None,
+    written_by: Sequence[str] = (),
+) -> list[Json]:
     """Run the checks; [{command, exit_code, state, duration_ms, tail, session, at}]. `begun` is told the session's
     name, before it starts: whoever gives up while that is under way can still end it.
 
@@ -54,16 +62,28 @@ async def verify(
 
 
 async def begin(
-    host: AsyncHost, checks: Sequence[Mapping[str, Any]], *, cwd: str, name: str,
-    env: Mapping[str, str] | None = None, why: str | None = None, written_by: Sequence[str] = (),
-) -> AsyncSession:  # fmt: skip
+    host: AsyncHost,
+    checks: Sequence[Mapping[str, Any]],
+    *,
+    cwd: str,
+    name: str,
+    env: Mapping[str, str] | None = None,
+    why: str | None = None,
+    written_by: Sequence[str] = (),
+) -> AsyncSession:
     """The session in which they run."""
     program = os.path.join(os.path.dirname(__file__), "verifier.py")
     plain = [{"command": c["command"], "timeout_s": c["timeout_s"]} for c in checks]
     return await host.run(
-        [sys.executable, "-I", program, json.dumps(plain)], name=name, cwd=cwd, pipes=True, env=env, why=why,
-        written_by=written_by, record=True,
-    )  # fmt: skip
+        [sys.executable, "-I", program, json.dumps(plain)],
+        name=name,
+        cwd=cwd,
+        pipes=True,
+        env=env,
+        why=why,
+        written_by=written_by,
+        record=True,
+    )
 
 
 async def outcome(
@@ -111,6 +131,7 @@ def results(said: bytes, checks: Sequence[Mapping[str, Any]], session: str) -> l
     for n, check in enumerate(checks):
         one = found.get(n, {"exit_code": None, "state": "unknown", "duration_ms": None, "tail": "", "at": None})
         at = one["at"] and rfc3339(one["at"])
-        made.append({**one, "command": check["command"], "session": session, "at": at,
-                     "tail": one["tail"][-CHECK_TAIL_BYTES:]})  # fmt: skip
+        made.append(
+            {**one, "command": check["command"], "session": session, "at": at, "tail": one["tail"][-CHECK_TAIL_BYTES:]}
+        )
     return made

@@ -26,10 +26,18 @@ _STOP_S = 2.0  # for what the commands left running: the answer is there, and no
 
 
 def verify(
-    host: Host, checks: Sequence[Mapping[str, Any]], *, cwd: str, name: str = "task", run: str | None = None,
-    epoch: int | None = None, env: Mapping[str, str] | None = None, why: str | None = None,
-    begun: Callable[[str], object] | None = None, written_by: Sequence[str] = (),
-) -> list[Json]:  # fmt: skip
+    host: Host,
+    checks: Sequence[Mapping[str, Any]],
+    *,
+    cwd: str,
+    name: str = "task",
+    run: str | None = None,
+    epoch: int | None = None,
+    env: Mapping[str, str] | None = None,
+    why: str | None = None,
+    begun: Callable[[str], object] | None = None,
+    written_by: Sequence[str] = (),
+) -> list[Json]:
     """Run the checks; [{command, exit_code, state, duration_ms, tail, session, at}]. `begun` is told the session's
     name, before it starts: whoever gives up while that is under way can still end it.
 
@@ -51,16 +59,28 @@ def verify(
 
 
 def begin(
-    host: Host, checks: Sequence[Mapping[str, Any]], *, cwd: str, name: str,
-    env: Mapping[str, str] | None = None, why: str | None = None, written_by: Sequence[str] = (),
-) -> Session:  # fmt: skip
+    host: Host,
+    checks: Sequence[Mapping[str, Any]],
+    *,
+    cwd: str,
+    name: str,
+    env: Mapping[str, str] | None = None,
+    why: str | None = None,
+    written_by: Sequence[str] = (),
+) -> Session:
     """The session in which they run."""
     program = os.path.join(os.path.dirname(__file__), "verifier.py")
     plain = [{"command": c["command"], "timeout_s": c["timeout_s"]} for c in checks]
     return host.run(
-        [sys.executable, "-I", program, json.dumps(plain)], name=name, cwd=cwd, pipes=True, env=env, why=why,
-        written_by=written_by, record=True,
-    )  # fmt: skip
+        [sys.executable, "-I", program, json.dumps(plain)],
+        name=name,
+        cwd=cwd,
+        pipes=True,
+        env=env,
+        why=why,
+        written_by=written_by,
+        record=True,
+    )
 
 
 def outcome(
@@ -108,6 +128,7 @@ def results(said: bytes, checks: Sequence[Mapping[str, Any]], session: str) -> l
     for n, check in enumerate(checks):
         one = found.get(n, {"exit_code": None, "state": "unknown", "duration_ms": None, "tail": "", "at": None})
         at = one["at"] and rfc3339(one["at"])
-        made.append({**one, "command": check["command"], "session": session, "at": at,
-                     "tail": one["tail"][-CHECK_TAIL_BYTES:]})  # fmt: skip
+        made.append(
+            {**one, "command": check["command"], "session": session, "at": at, "tail": one["tail"][-CHECK_TAIL_BYTES:]}
+        )
     return made

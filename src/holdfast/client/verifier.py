@@ -105,13 +105,15 @@ def stop(program: subprocess.Popen[bytes], number: signal.Signals) -> None:
         pass
 
 
-def result(
-    command: object, code: int | None, state: str, begun: float, at: float, tail: bytes
-) -> dict[str, object]:
+def result(command: object, code: int | None, state: str, begun: float, at: float, tail: bytes) -> dict[str, object]:
     return {
-        "command": command, "exit_code": code, "state": state, "at": at,
-        "duration_ms": int((time.monotonic() - begun) * 1000), "tail": tail.decode(errors="replace"),
-    }  # fmt: skip
+        "command": command,
+        "exit_code": code,
+        "state": state,
+        "at": at,
+        "duration_ms": int((time.monotonic() - begun) * 1000),
+        "tail": tail.decode(errors="replace"),
+    }
 
 
 if __name__ == "__main__":

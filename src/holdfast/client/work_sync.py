@@ -40,11 +40,31 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 # These change something and are told apart by a request id, so that one whose answer was lost can be asked again.
-_WITH_REQUEST = frozenset({
-    "begin_run", "run_end", "step_begin", "step_end", "step_next", "step_fail", "step_settle", "log_append",
-    "checkpoint_save", "checkpoint_put", "checkpoint_restore", "checkpoint_fork", "memory_append", "memory_set",
-    "run_claim", "run_retry", "artifact_put", "artifact_rm", "claim_add", "claim_rm", *CHANGING,
-})  # fmt: skip
+_WITH_REQUEST = frozenset(
+    {
+        "begin_run",
+        "run_end",
+        "step_begin",
+        "step_end",
+        "step_next",
+        "step_fail",
+        "step_settle",
+        "log_append",
+        "checkpoint_save",
+        "checkpoint_put",
+        "checkpoint_restore",
+        "checkpoint_fork",
+        "memory_append",
+        "memory_set",
+        "run_claim",
+        "run_retry",
+        "artifact_put",
+        "artifact_rm",
+        "claim_add",
+        "claim_rm",
+        *CHANGING,
+    }
+)
 _NOTING = frozenset({"log_append", "memory_append", "memory_set", "checkpoint_restore"})  # one call is one note
 _FREEING = frozenset({"step_settle", "run_retry", "run_end"})  # by hand: what was parked may go on
 _CONTRACTED = frozenset({"task_add", "task_contract"})  # calls that bring a contract
@@ -120,10 +140,17 @@ class Work(Briefs):
         contract_files.check(given, args.get("title"), found["contract"], found["root"])
 
     def run(
-        self, *, task: str | None = None, params: Mapping[str, Any] | None = None, items: Sequence[str] | None = None,
-        run: str | None = None, worker: str | None = None, lease: float = RUN_LEASE_S, wait: float | None = 0,
+        self,
+        *,
+        task: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        items: Sequence[str] | None = None,
+        run: str | None = None,
+        worker: str | None = None,
+        lease: float = RUN_LEASE_S,
+        wait: float | None = 0,
         again: bool = False,
-    ) -> Run:  # fmt: skip
+    ) -> Run:
         """Begin a run and hold its lease; of a `task`, or by its id, go on with the one that is there.
 
         Held by another worker it is refused (`busy`) after `wait` seconds (None: wait on): that is what a standby does.
@@ -133,10 +160,17 @@ class Work(Briefs):
         while True:
             try:
                 made = self.call(
-                    "begin_run", task=task, params=None if params is None else dict(params),
-                    items=None if items is None else list(items), run=run, worker=name, ttl_s=lease, again=again,
-                    process=this_process(), **({} if task is None else context()),
-                )  # fmt: skip
+                    "begin_run",
+                    task=task,
+                    params=None if params is None else dict(params),
+                    items=None if items is None else list(items),
+                    run=run,
+                    worker=name,
+                    ttl_s=lease,
+                    again=again,
+                    process=this_process(),
+                    **({} if task is None else context()),
+                )
             except HoldfastError as e:
                 if e.code != "busy" or (deadline is not None and time.monotonic() >= deadline):
                     raise
@@ -155,14 +189,22 @@ class Work(Briefs):
         return run
 
     def submit(
-        self, job: str, params: Mapping[str, Any] | None = None, items: Sequence[str] | None = None, *,
+        self,
+        job: str,
+        params: Mapping[str, Any] | None = None,
+        items: Sequence[str] | None = None,
+        *,
         task: str | None = None,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """Have a worker do this (`hold worker MODULE:JOBS`); the run's id. Of a `task`, the one that is there."""
         made = self.call(
-            "begin_run", job=job, task=task, params=None if params is None else dict(params),
-            items=None if items is None else list(items), **({} if task is None else context()),
-        )  # fmt: skip
+            "begin_run",
+            job=job,
+            task=task,
+            params=None if params is None else dict(params),
+            items=None if items is None else list(items),
+            **({} if task is None else context()),
+        )
         return str(made["run"])
 
     def retry(self, run: str, *, why: str | None = None) -> Json:
@@ -235,9 +277,17 @@ class Work(Briefs):
         return content
 
     def put_artifact(
-        self, run: str, name: str, content: bytes, *, media: str | None = None, sources: Sequence[str] = (),
-        epoch: int | None = None, why: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        run: str,
+        name: str,
+        content: bytes,
+        *,
+        media: str | None = None,
+        sources: Sequence[str] = (),
+        epoch: int | None = None,
+        why: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """Keep content under a name. Its pieces come first; it has the name when all of it is there."""
         import base64
         import hashlib
@@ -250,9 +300,17 @@ class Work(Briefs):
             piece = content[n * PIECE_BYTES : (n + 1) * PIECE_BYTES]
             self.call("artifact_piece", sha256=sha256, piece=n, data=base64.b64encode(piece).decode())
         put: Json = self.call(
-            "artifact_put", run=run, name=name, sha256=sha256, data=small, media=media, sources=list(sources),
-            epoch=epoch, why=why, **({} if request is None else {"request": request}),
-        )  # fmt: skip
+            "artifact_put",
+            run=run,
+            name=name,
+            sha256=sha256,
+            data=small,
+            media=media,
+            sources=list(sources),
+            epoch=epoch,
+            why=why,
+            **({} if request is None else {"request": request}),
+        )
         return put
 
     def beside(self) -> Work:
@@ -308,9 +366,14 @@ class Run(RunState, Steps):
             self.close()
 
     def exec(
-        self, key: str, session: Session | str, *command: str, effect: str = "unsafe",
-        timeout: float | None = None, why: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        key: str,
+        session: Session | str,
+        *command: str,
+        effect: str = "unsafe",
+        timeout: float | None = None,
+        why: str | None = None,
+    ) -> Json:
         """A step that is a command in a session's shell; how it ended is known to the session's host, also after our
         death. The step's result: `exit_code`, `output` (its end), `exec_id`, `start`, `end`.
         """
@@ -331,9 +394,14 @@ class Run(RunState, Steps):
         return self.log(text, kind=kind, why=why)
 
     def put(
-        self, name: str, content: bytes | str, *, media: str | None = None, sources: Sequence[str] = (),
+        self,
+        name: str,
+        content: bytes | str,
+        *,
+        media: str | None = None,
+        sources: Sequence[str] = (),
         why: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """Keep an artifact of this run."""
         self._check()
         raw = content.encode() if isinstance(content, str) else bytes(content)

@@ -99,5 +99,3 @@ def make(host: AsyncHost, where: Where) -> App:
         routing.Route("/{rest:path}", page, methods=["GET"]),
     ]
     return Guard(Starlette(routes=routes, lifespan=lifespan), callers)
-
-

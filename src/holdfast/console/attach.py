@@ -56,9 +56,15 @@ class Viewer:
 
     async def run(self) -> None:
         about, fd = await self._host.call_fd(
-            "attach", session=self._wanted.session, read_only=self._wanted.read_only, via="web", acks=True,
-            client=self._wanted.client, ended=True, snapshot=True,
-        )  # fmt: skip
+            "attach",
+            session=self._wanted.session,
+            read_only=self._wanted.read_only,
+            via="web",
+            acks=True,
+            client=self._wanted.client,
+            ended=True,
+            snapshot=True,
+        )
         self._keeper = AsyncLine(fd)
         try:
             await self._begin(about)
@@ -75,9 +81,15 @@ class Viewer:
         self._terminal = about["kind"] != "pipes"
         cols, rows = about["size"]
         await self._line.tell(
-            "attached", session=about["session"], name=about["name"], session_kind=about["kind"],
-            me=about.get("me"), offset=about["offset"], cols=cols, rows=rows,
-        )  # fmt: skip
+            "attached",
+            session=about["session"],
+            name=about["name"],
+            session_kind=about["kind"],
+            me=about.get("me"),
+            offset=about["offset"],
+            cols=cols,
+            rows=rows,
+        )
         at = self._wanted.at
         if at is not None and 0 <= about["offset"] - at <= limits.VIEW_SKIP_BYTES:
             self._stream = Stream(at)
@@ -202,9 +214,15 @@ class Viewer:
     async def _tell_controls(self, since: str | None) -> None:
         c = self._controls
         await self._line.tell(
-            "controls", holder=c["holder"], holder_kind=c["kind"], name=c["name"], epoch=c["epoch"], since=since,
-            mine=bool(c["holder"]) and c["holder"] == self._me, **{"from": c.get("from")},
-        )  # fmt: skip
+            "controls",
+            holder=c["holder"],
+            holder_kind=c["kind"],
+            name=c["name"],
+            epoch=c["epoch"],
+            since=since,
+            mine=bool(c["holder"]) and c["holder"] == self._me,
+            **{"from": c.get("from")},
+        )
 
     async def _tell_exit(self, exit: Json | None) -> None:
         if not self._told_exit:

@@ -123,10 +123,36 @@ class SaysInbox(msgspec.Struct, frozen=True, tag_field="kind", tag="inbox"):
 
 
 MESSAGES: tuple[Any, ...] = (
-    SaysAttached, SaysRestore, SaysControls, SaysSize, SaysGap, SaysTyped, SaysRefused, SaysTaken, SaysHanded,
-    SaysExit, SaysPing, SaysPong, SaysSessions, SaysGone, SaysInbox,
-)  # fmt: skip
+    SaysAttached,
+    SaysRestore,
+    SaysControls,
+    SaysSize,
+    SaysGap,
+    SaysTyped,
+    SaysRefused,
+    SaysTaken,
+    SaysHanded,
+    SaysExit,
+    SaysPing,
+    SaysPong,
+    SaysSessions,
+    SaysGone,
+    SaysInbox,
+)
 Said = (
-    SaysAttached | SaysRestore | SaysControls | SaysSize | SaysGap | SaysTyped | SaysRefused | SaysTaken | SaysHanded
-    | SaysExit | SaysPing | SaysPong | SaysSessions | SaysGone | SaysInbox
-)  # fmt: skip
+    SaysAttached
+    | SaysRestore
+    | SaysControls
+    | SaysSize
+    | SaysGap
+    | SaysTyped
+    | SaysRefused
+    | SaysTaken
+    | SaysHanded
+    | SaysExit
+    | SaysPing
+    | SaysPong
+    | SaysSessions
+    | SaysGone
+    | SaysInbox
+)

@@ -19,10 +19,21 @@ Json = dict[str, Any]
 _ENTRIES_MAX = 5000  # of the journal that are counted: some days of one person's agents
 _SESSIONS_MAX = 100  # told of, the latest
 _LINE_MAX = 200  # characters of a line
-_DID = {"exec": "ran {n} command{s}", "send": "sent {n} text{s}", "input": "typed", "take": "took the controls",
-        "preempt": "took the controls", "hand": "handed the controls on", "signal": "sent {n} signal{s}",
-        "stop": "stopped it", "restart": "started it again", "start": "started it", "answer": "answered",
-        "approve": "approved {n}", "deny": "denied {n}"}  # fmt: skip
+_DID = {
+    "exec": "ran {n} command{s}",
+    "send": "sent {n} text{s}",
+    "input": "typed",
+    "take": "took the controls",
+    "preempt": "took the controls",
+    "hand": "handed the controls on",
+    "signal": "sent {n} signal{s}",
+    "stop": "stopped it",
+    "restart": "started it again",
+    "start": "started it",
+    "answer": "answered",
+    "approve": "approved {n}",
+    "deny": "denied {n}",
+}
 
 
 class Since(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,8 +116,13 @@ def stands(session: Json) -> str:
     if ended is not None and session["state"] != "live":
         how = ended["signal"] or f"code {ended['code']}" if ended["known"] else "nobody saw how"
         return f"ended: {how}"
-    words = {"waiting_for_input": "waits for input", "waiting_for_secret": "waits for a secret",
-             "at_prompt": "is at its prompt", "menu": "shows a menu", "full_screen": "shows a full screen"}  # fmt: skip
+    words = {
+        "waiting_for_input": "waits for input",
+        "waiting_for_secret": "waits for a secret",
+        "at_prompt": "is at its prompt",
+        "menu": "shows a menu",
+        "full_screen": "shows a full screen",
+    }
     kind = str(activity.get("kind"))
     prompt = f": {activity['prompt']}" if activity.get("prompt") and kind.startswith("waiting") else ""
     return words.get(kind, kind if session["state"] == "live" else session["state"]) + prompt
@@ -128,10 +144,16 @@ async def _work(host: AsyncHost, since: float) -> list[Happened]:
             return []  # an operator of a few sessions
         raise
     tasks = [
-        Happened("task", t["key"], t["title"], [line[:_LINE_MAX] for line in task_lines(t)], t["status"],
-                 project=t["project"])
+        Happened(
+            "task",
+            t["key"],
+            t["title"],
+            [line[:_LINE_MAX] for line in task_lines(t)],
+            t["status"],
+            project=t["project"],
+        )
         for t in report["tasks"]
-    ]  # fmt: skip
+    ]
     return [*tasks, *(_run(run) for run in report["runs"])]
 
 

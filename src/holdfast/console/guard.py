@@ -157,8 +157,12 @@ async def _refuse(scope: Scope, send: Send, status: int, error: HoldfastError) -
         return
     about = {**error.as_dict(), "code": "not_allowed"} if status == 401 else error.as_dict()
     body = json.dumps({"error": about}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()),
-               (b"cache-control", b"no-store"), (b"connection", b"close")]  # fmt: skip
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+        (b"connection", b"close"),
+    ]
     if status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="holdfast"'))
     await send({"type": "http.response.start", "status": status, "headers": headers})

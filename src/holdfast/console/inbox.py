@@ -37,7 +37,13 @@ async def answer(call: Call[Nothing, Answer]) -> Any:
 
 
 ROUTES = [
-    Route("GET", "/api/inbox", "What waits for a person, looked at now; with all=1 also what is over.", list[Ask], ls,
-          query=All),
+    Route(
+        "GET",
+        "/api/inbox",
+        "What waits for a person, looked at now; with all=1 also what is over.",
+        list[Ask],
+        ls,
+        query=All,
+    ),
     Route("POST", "/api/inbox/{ask}/answer", "Answer an item.", Ask, answer, body=Answer),
-]  # fmt: skip
+]

@@ -43,10 +43,16 @@ async def served(call: Call[Nothing, Nothing]) -> Any:
 
 
 TABLE: list[Route] = [
-    *login.ROUTES, *sessions.ROUTES, *touched.ROUTES, *recordings.ROUTES, *inbox.ROUTES, *away.ROUTES, *work.ROUTES,
+    *login.ROUTES,
+    *sessions.ROUTES,
+    *touched.ROUTES,
+    *recordings.ROUTES,
+    *inbox.ROUTES,
+    *away.ROUTES,
+    *work.ROUTES,
     *people.ROUTES,
     Route("GET", "/api/openapi.json", "This document.", dict[str, Any], served),
-]  # fmt: skip
+]
 
 
 def document() -> Json:
@@ -90,9 +96,11 @@ def _operation(route: Route, known: dict[Any, Json], components: Json) -> Json:
         answer["content"] = {"application/json": {"schema": known[route.answer]}}
     failed = {"description": "an error", "content": {"application/json": {"schema": known[Failed]}}}
     found: Json = {
-        "operationId": _id(route), "summary": route.summary, "parameters": _parameters(route, components),
+        "operationId": _id(route),
+        "summary": route.summary,
+        "parameters": _parameters(route, components),
         "responses": {str(route.status): answer, "default": failed},
-    }  # fmt: skip
+    }
     if route.body is not Nothing:
         found["requestBody"] = {"content": {"application/json": {"schema": known[route.body]}}}
     if route is login.LOGIN:

@@ -15,8 +15,13 @@ _HASHED = "assets/"
 _TYPES = {".js": "text/javascript", ".webmanifest": "application/manifest+json", ".woff2": "font/woff2"}
 _MISSING = b"The console's page was not built into this installation. The API works: see docs/api.md.\n"
 
-ALWAYS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "x-frame-options": "DENY",
-          "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin"}  # fmt: skip
+ALWAYS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
 
 
 def policy(authority: str) -> str:

@@ -115,13 +115,26 @@ async def journal(call: Call[Page, Nothing]) -> Any:
 
 
 ROUTES = [
-    Route("GET", "/api/operators", "Who is enrolled, with their grants; with all=1 also the revoked.", list[Enrolled],
-          operators, query=All),
+    Route(
+        "GET",
+        "/api/operators",
+        "Who is enrolled, with their grants; with all=1 also the revoked.",
+        list[Enrolled],
+        operators,
+        query=All,
+    ),
     Route("POST", "/api/operators", "Enrol an operator.", Enrolled, enrol, body=Enrol, status=201),
-    Route("POST", "/api/operators/{target}/grants", "Give an operator one more grant.", Grant, give, body=Give,
-          status=201),
-    Route("POST", "/api/operators/{target}/revoke", "End an operator, or one grant: its channels close at once.",
-          Revoked, revoke, body=Because),
+    Route(
+        "POST", "/api/operators/{target}/grants", "Give an operator one more grant.", Grant, give, body=Give, status=201
+    ),
+    Route(
+        "POST",
+        "/api/operators/{target}/revoke",
+        "End an operator, or one grant: its channels close at once.",
+        Revoked,
+        revoke,
+        body=Because,
+    ),
     Route("GET", "/api/journal/verify", "Check every hash and signature of the journal.", Verdict, verify),
     Route("GET", "/api/timeline", "Who did what, in all sessions and on the host.", Timeline, journal, query=Page),
-]  # fmt: skip
+]

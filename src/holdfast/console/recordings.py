@@ -108,10 +108,18 @@ def told(entries: list[Json], codes: dict[str, Json]) -> list[Mark]:
         exec_id = entry.get("exec_id") if entry["kind"] == "exec" else None
         ended = codes.get(exec_id or "", {})
         kind = "command" if exec_id else entry["operator_kind"] or "host"
-        found.append(Mark(
-            entry["at"], kind, lines[0].text, entry["offset"], entry["name"], exec_id, ended.get("exit_code"),
-            ended.get("state"),
-        ))  # fmt: skip
+        found.append(
+            Mark(
+                entry["at"],
+                kind,
+                lines[0].text,
+                entry["offset"],
+                entry["name"],
+                exec_id,
+                ended.get("exit_code"),
+                ended.get("state"),
+            )
+        )
     return found
 
 
@@ -147,17 +155,28 @@ async def _checkpoints(host: AsyncHost, session: str) -> list[Mark]:
             return []  # who may see the session need not see the work
         raise
     return [
-        Mark(c["at"], "checkpoint", c["label"] or f"checkpoint {c['seq']}", None, c["by"], run=c["run"],
-             checkpoint=c["seq"])
+        Mark(
+            c["at"],
+            "checkpoint",
+            c["label"] or f"checkpoint {c['seq']}",
+            None,
+            c["by"],
+            run=c["run"],
+            checkpoint=c["seq"],
+        )
         for c in kept
-    ]  # fmt: skip
-
-
+    ]
 
 
 _ONE = "/api/sessions/{session}"
 ROUTES = [
-    Route("GET", _ONE + "/recording", "Recorded output with its times, a page at a time.", Recording, recording,
-          query=From),
+    Route(
+        "GET",
+        _ONE + "/recording",
+        "Recorded output with its times, a page at a time.",
+        Recording,
+        recording,
+        query=From,
+    ),
     Route("GET", _ONE + "/marks", "Who did what when, commands with exit codes, checkpoints.", list[Mark], marks),
-]  # fmt: skip
+]

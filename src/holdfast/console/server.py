@@ -89,12 +89,22 @@ async def serve(home: Home, sock: socket.socket, ready_fd: int, public: str | No
     owner = AsyncHost(home.path)
     owner.operator = None
     config = uvicorn.Config(
-        make(owner, where), log_config=None, access_log=False, proxy_headers=False,
-        server_header=False, date_header=False, limit_concurrency=WEB_REQUESTS_MAX,
-        ws="websockets-sansio", ws_per_message_deflate=False, ws_max_size=VIEW_MESSAGE_BYTES_MAX,
+        make(owner, where),
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        limit_concurrency=WEB_REQUESTS_MAX,
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,
+        ws_max_size=VIEW_MESSAGE_BYTES_MAX,
         ws_ping_interval=None,  # pages have a beat of their own, which they can see
-        timeout_graceful_shutdown=_GRACE_S, lifespan="on", loop="asyncio", http=Timely,
-    )  # fmt: skip
+        timeout_graceful_shutdown=_GRACE_S,
+        lifespan="on",
+        loop="asyncio",
+        http=Timely,
+    )
     server = Quiet(config, ready_fd)
 
     try:
@@ -127,8 +137,14 @@ def main(home: Home, host: str, port: int, ready_fd: int, public: str | None = N
     try:
         lock = take_lock(home)
         sock = bind(host, port)
-        about = {"pid": os.getpid(), "started": process.start_time(os.getpid()), "version": VERSION,
-                 "host": sock.getsockname()[0], "port": sock.getsockname()[1], "public": public}  # fmt: skip
+        about = {
+            "pid": os.getpid(),
+            "started": process.start_time(os.getpid()),
+            "version": VERSION,
+            "host": sock.getsockname()[0],
+            "port": sock.getsockname()[1],
+            "public": public,
+        }
         os.ftruncate(lock, 0)
         os.pwrite(lock, json.dumps(about).encode(), 0)
         asyncio.run(serve(home, sock, ready_fd, public))

@@ -19,10 +19,24 @@ from .table import Call, Route
 log = logging.getLogger("holdfast.web")
 
 _STATUS = {
-    "invalid": 400, "usage": 400, "not_allowed": 403, "store_denied": 403, "not_found": 404, "conflict": 409,
-    "busy": 409, "stale_epoch": 409, "fenced": 409, "in_doubt": 409, "too_large": 413, "failed": 422,
-    "not_executable": 422, "no_program": 422, "host_gone": 503, "store_unreachable": 503, "timeout": 504,
-}  # fmt: skip
+    "invalid": 400,
+    "usage": 400,
+    "not_allowed": 403,
+    "store_denied": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "busy": 409,
+    "stale_epoch": 409,
+    "fenced": 409,
+    "in_doubt": 409,
+    "too_large": 413,
+    "failed": 422,
+    "not_executable": 422,
+    "no_program": 422,
+    "host_gone": 503,
+    "store_unreachable": 503,
+    "timeout": 504,
+}
 _HEADERS = {**ALWAYS, "cache-control": "no-store", "content-security-policy": "default-src 'none'; sandbox"}
 
 

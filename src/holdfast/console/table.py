@@ -46,9 +46,17 @@ class Route:
     __slots__ = ("answer", "body", "handler", "method", "path", "query", "status", "summary")
 
     def __init__(
-        self, method: str, path: str, summary: str, answer: Any, handler: Handler, *, query: type = Nothing,
-        body: type = Nothing, status: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        method: str,
+        path: str,
+        summary: str,
+        answer: Any,
+        handler: Handler,
+        *,
+        query: type = Nothing,
+        body: type = Nothing,
+        status: int = 0,
+    ) -> None:
         self.method, self.path, self.summary = method, path, summary
         self.answer, self.handler, self.query, self.body = answer, handler, query, body
         self.status = status or (204 if answer is None else 200)
@@ -56,6 +64,12 @@ class Route:
     def served(self, handler: Handler) -> Route:
         """The same, by somebody who holds something."""
         return Route(
-            self.method, self.path, self.summary, self.answer, handler, query=self.query, body=self.body,
+            self.method,
+            self.path,
+            self.summary,
+            self.answer,
+            handler,
+            query=self.query,
+            body=self.body,
             status=self.status,
-        )  # fmt: skip
+        )

@@ -82,6 +82,11 @@ async def _folder(call: Call[Nothing, Nothing], session: Json) -> Json | None:
 
 
 ROUTES = [
-    Route("GET", "/api/sessions/{session}/touched",
-          "Files it has open, and what is known of those it changed.", Touched, touched),
-]  # fmt: skip
+    Route(
+        "GET",
+        "/api/sessions/{session}/touched",
+        "Files it has open, and what is known of those it changed.",
+        Touched,
+        touched,
+    ),
+]

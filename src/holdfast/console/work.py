@@ -137,9 +137,7 @@ async def run(call: Call[Nothing, Nothing]) -> Any:
 
 async def history(call: Call[After, Nothing]) -> Any:
     asked = call.query
-    return await call.host.work.call(
-        "history", run=call.word("run"), after=asked.after, at=asked.at, limit=asked.limit
-    )
+    return await call.host.work.call("history", run=call.word("run"), after=asked.after, at=asked.at, limit=asked.limit)
 
 
 async def artifacts(call: Call[Nothing, Nothing]) -> Any:
@@ -149,8 +147,12 @@ async def artifacts(call: Call[Nothing, Nothing]) -> Any:
 async def artifact(call: Call[Nothing, Nothing]) -> Any:
     """Its bytes, to be saved: whatever they are, a browser does not open them here."""
     content = await call.host.work.artifact(call.word("run"), call.word("name"))
-    headers = {**ALWAYS, "content-disposition": "attachment", "cache-control": "no-store",
-               "content-security-policy": "default-src 'none'; sandbox"}  # fmt: skip
+    headers = {
+        **ALWAYS,
+        "content-disposition": "attachment",
+        "cache-control": "no-store",
+        "content-security-policy": "default-src 'none'; sandbox",
+    }
     return Response(content, 200, headers, "application/octet-stream")
 
 
@@ -184,13 +186,20 @@ async def report(call: Call[Span, Nothing]) -> Any:
     since = moment_s(asked.since, now) if asked.since else None if asked.task else now - _WEEK_S
     until = moment_s(asked.until, now) if asked.until else None
     found = await call.host.work.call(
-        "report", since=since, until=until, project=asked.project, task=asked.task,
+        "report",
+        since=since,
+        until=until,
+        project=asked.project,
+        task=asked.task,
         everything=asked.project is None and asked.task is None,
-    )  # fmt: skip
+    )
     if asked.format == "json":
         return found
-    headers = {**ALWAYS, "cache-control": "no-store",
-               "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}  # fmt: skip
+    headers = {
+        **ALWAYS,
+        "cache-control": "no-store",
+        "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    }
     return Response(html_page(found), 200, headers, "text/html; charset=utf-8")
 
 
@@ -201,8 +210,14 @@ ROUTES = [
     Route("GET", "/api/tasks", "A project's tasks.", list[types.Task], tasks, query=OfProject),
     Route("GET", _TASK, "A task whole.", types.TaskWhole, task),
     Route("GET", _TASK + "/contract", "A version of its contract.", types.ContractAt, contract, query=Version),
-    Route("POST", _TASK + "/{verb}", "Start, block, unblock, pause, retry, cancel it; done verifies first.",
-          types.TaskWhole, change, body=Change),
+    Route(
+        "POST",
+        _TASK + "/{verb}",
+        "Start, block, unblock, pause, retry, cancel it; done verifies first.",
+        types.TaskWhole,
+        change,
+        body=Change,
+    ),
     Route("GET", "/api/runs", "The newest runs first.", list[types.RunRef], runs, query=OfRuns),
     Route("GET", _RUN, "Where a run stands.", types.Run, run),
     Route("GET", _RUN + "/history", "What was thought, done and seen.", types.History, history, query=After),
@@ -211,8 +226,9 @@ ROUTES = [
     Route("GET", _RUN + "/checkpoints", "A run's checkpoints.", list[types.Checkpoint], checkpoints),
     Route("GET", _RUN + "/checkpoints/diff", "What changed from one to another.", types.Compared, compare, query=Two),
     Route("GET", _RUN + "/checkpoints/{seq:int}", "One with its state.", types.Checkpoint, checkpoint),
-    Route("POST", _RUN + "/steps/{key:path}/settle", "Say what became of a step in doubt.", Settled, settle,
-          body=Settle),
+    Route(
+        "POST", _RUN + "/steps/{key:path}/settle", "Say what became of a step in doubt.", Settled, settle, body=Settle
+    ),
     Route("GET", "/api/resume", "The brief for whoever goes on.", types.Brief, resume, query=Target),
     Route("GET", "/api/report", "What was done in a time span.", types.Report, report, query=Span),
-]  # fmt: skip
+]

@@ -73,9 +73,10 @@ def judge_keepers(answers: list[tuple[str, str]]) -> Finding:
     silent = [f"{name} ({complaint})" for name, complaint in answers if complaint]
     if silent:
         return fail(
-            "keepers", f"{len(silent)} of {len(answers)} do not answer: {some(silent)}",
+            "keepers",
+            f"{len(silent)} of {len(answers)} do not answer: {some(silent)}",
             "see whether it is stopped (ps -o stat), continue it with kill -CONT; hold status tells its session",
-        )  # fmt: skip
+        )
     return ok("keepers", f"all {len(answers)} answer" if answers else "no session is running")
 
 
@@ -85,10 +86,16 @@ def judge_lost(lost: list[tuple[str, int]]) -> Finding:
         return ok("lost sessions", "none")
     left = [f"{name} ({count} processes)" for name, count in lost if count]
     if left:
-        return warn("lost sessions", f"keepers died and left programs running: {some(left)}",
-                    "hold stop SESSION ends them; hold restart SESSION starts it again")  # fmt: skip
-    return warn("lost sessions", f"no keeper, and no record of the end: {some([n for n, _ in lost])}",
-                "hold logs SESSION still reads them; hold restart SESSION or hold rm SESSION")  # fmt: skip
+        return warn(
+            "lost sessions",
+            f"keepers died and left programs running: {some(left)}",
+            "hold stop SESSION ends them; hold restart SESSION starts it again",
+        )
+    return warn(
+        "lost sessions",
+        f"no keeper, and no record of the end: {some([n for n, _ in lost])}",
+        "hold logs SESSION still reads them; hold restart SESSION or hold rm SESSION",
+    )
 
 
 def _exposing(sessions: list[Session], home: str) -> list[str]:
@@ -100,22 +107,31 @@ def _exposing(sessions: list[Session], home: str) -> list[str]:
 def judge_exposed(names: list[str]) -> Finding:
     """Isolated sessions that an older version started with a folder above the home to write."""
     if names:
-        return fail("home from inside", f"isolated programs can put another home in its place: {some(names)}",
-                    "hold stop SESSION, and start it with a narrower --write or --cwd")  # fmt: skip
+        return fail(
+            "home from inside",
+            f"isolated programs can put another home in its place: {some(names)}",
+            "hold stop SESSION, and start it with a narrower --write or --cwd",
+        )
     return ok("home from inside", "no isolated program can write above it")
 
 
 def judge_confirmed(*, confirmed: bool) -> Finding:
     if not confirmed:
-        return warn("restored", "what the backup has this host run is off: notifications, backends, another store",
-                    "look at config.toml and hold backend ls, then hold restore --confirm")  # fmt: skip
+        return warn(
+            "restored",
+            "what the backup has this host run is off: notifications, backends, another store",
+            "look at config.toml and hold backend ls, then hold restore --confirm",
+        )
     return ok("restored", "nothing waits to be confirmed")
 
 
 def judge_grants(unsound: list[str], sound: int) -> Finding:
     if unsound:
-        return fail("grants", f"{len(unsound)} are not signed by their maker: {some(unsound)}",
-                    "they grant nothing; hold timeline shows which were given")  # fmt: skip
+        return fail(
+            "grants",
+            f"{len(unsound)} are not signed by their maker: {some(unsound)}",
+            "they grant nothing; hold timeline shows which were given",
+        )
     return ok("grants", f"{sound}, each signed by its maker")
 
 
@@ -127,6 +143,9 @@ def judge_journal(verdict: Verdict) -> Finding:
 
 def judge_descriptors(used: int, limit: int) -> Finding:
     if limit - used < _DESCRIPTORS_SPARE_MIN:
-        return warn("host descriptors", f"{used} of {limit} are open",
-                    "raise it where the host is started: ulimit -n 4096, then hold down and hold up")  # fmt: skip
+        return warn(
+            "host descriptors",
+            f"{used} of {limit} are open",
+            "raise it where the host is started: ulimit -n 4096, then hold down and hold up",
+        )
     return ok("host descriptors", f"{used} of {limit} are open")

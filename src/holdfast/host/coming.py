@@ -36,9 +36,10 @@ def check(session: Session) -> None:
     """Refuse to call that a start which has not happened yet."""
     if session.coming:
         raise HoldfastError(
-            "timeout", f"{session.name} did not start within {KEEPER_ANSWER_S:.0f} s: its folder or its program hangs",
+            "timeout",
+            f"{session.name} did not start within {KEEPER_ANSWER_S:.0f} s: its folder or its program hangs",
             f"it may still start, as {session.id}: hold status {session.id} tells, hold stop {session.id} ends it",
-        )  # fmt: skip
+        )
 
 
 async def begins(registry: Registry, link: KeeperLink) -> bool:

@@ -125,10 +125,17 @@ class Daemon:
 
     def about(self) -> Json:
         return {
-            "id": self.identity["id"], "pid": os.getpid(), "version": VERSION, "build": build.build_id(),
-            "started_at": rfc3339(self.started_at), "zygote_pid": self.zygote.pid, "home": self.home.path,
-            "web": self.web.about(), **self.stores.about(), "confirmed": self.confirmed,
-        }  # fmt: skip
+            "id": self.identity["id"],
+            "pid": os.getpid(),
+            "version": VERSION,
+            "build": build.build_id(),
+            "started_at": rfc3339(self.started_at),
+            "zygote_pid": self.zygote.pid,
+            "home": self.home.path,
+            "web": self.web.about(),
+            **self.stores.about(),
+            "confirmed": self.confirmed,
+        }
 
     def _heard(self, session: Session, event: Json) -> None:
         self.screens.heard(session, event)

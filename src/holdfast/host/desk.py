@@ -202,9 +202,15 @@ class Desk:
 
     def _note(self, kind: str, item: Json, actor: Json | None, **facts: Any) -> None:
         self._daemon.journal.note(
-            kind, session=item["session"], actor=actor, why=item["detail"].get("why"), ask=item["id"],
-            ask_kind=item["kind"], session_name=item["session_name"], **facts,
-        )  # fmt: skip
+            kind,
+            session=item["session"],
+            actor=actor,
+            why=item["detail"].get("why"),
+            ask=item["id"],
+            ask_kind=item["kind"],
+            session_name=item["session_name"],
+            **facts,
+        )
 
     def _somebody_is_there(self, session_id: str) -> bool:
         session = self._daemon.registry.sessions.get(session_id)

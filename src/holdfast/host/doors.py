@@ -36,10 +36,19 @@ log = logging.getLogger("holdfast.host")
 _OWN_VERBS = frozenset({"view", "type", "resize", "exec", "request_control"})
 _CHILD_VERBS = _OWN_VERBS | {"signal", "stop", "start"}
 _PLAIN = {"ping", "whoami", "ls", "ports", "run", "decided"}
-_ON_SESSION = (
-    {"status", "screen", "offset", "recording", "keys", "wait", "exec_result", "open", "attach", "send", "resize"}
-    | {"exec", "exec_outcome", "take", "release", "kill", "stop", "restart", "rm", "ask", "asked"}
-)  # fmt: skip
+_ON_SESSION = {
+    "status",
+    "screen",
+    "offset",
+    "recording",
+    "keys",
+    "wait",
+    "exec_result",
+    "open",
+    "attach",
+    "send",
+    "resize",
+} | {"exec", "exec_outcome", "take", "release", "kill", "stop", "restart", "rm", "ask", "asked"}
 _CLAIMS = ("operator", "as", "isolation", "door")  # who it is, and what only the host says of a start
 
 
@@ -136,10 +145,15 @@ class Door:
             View(cwd, _texts(wished.get("read")), _texts(wished.get("write")), wished.get("network") is not False),
         )
         return {
-            **asked, "isolation": view.as_dict(), "door": self._session.id, "cwd": cwd, "acts_as": own["acts_as"],
-            "name": self._free(asked.get("name")), "rlimits": own["rlimits"],
+            **asked,
+            "isolation": view.as_dict(),
+            "door": self._session.id,
+            "cwd": cwd,
+            "acts_as": own["acts_as"],
+            "name": self._free(asked.get("name")),
+            "rlimits": own["rlimits"],
             "limits": _least(asked.get("limits"), own),
-        }  # fmt: skip
+        }
 
     def _free(self, name: object) -> object:
         """A name that somebody else's session has is not taken from it, and not told either."""

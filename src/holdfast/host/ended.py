@@ -33,10 +33,18 @@ def _converse(session: Session, sock: socket.socket, silent: bool) -> None:
     decoder = frames.Decoder()
     start, end = session.reader.bounds()
     welcome = {
-        "v": frames.VERSION, "session": session.id, "generation": session.manifest["generation"], "keeper": None,
-        "pid": None, "exit": session.exit, "output": {"start": start, "end": end, "durable": start if silent else end},
-        "size": list(session.size), "controls": session.controls, "attached": [], "current": not silent,
-    }  # fmt: skip
+        "v": frames.VERSION,
+        "session": session.id,
+        "generation": session.manifest["generation"],
+        "keeper": None,
+        "pid": None,
+        "exit": session.exit,
+        "output": {"start": start, "end": end, "durable": start if silent else end},
+        "size": list(session.size),
+        "controls": session.controls,
+        "attached": [],
+        "current": not silent,
+    }
     with sock:
         try:
             sock.sendall(frames.message(frames.WELCOME, welcome))

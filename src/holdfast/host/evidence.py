@@ -34,9 +34,10 @@ def check(registry: Registry, results: object, shown: Json) -> None:
     wrong = "they name no session of this host" if session is None else _wrong(session, results, shown)
     if wrong is not None:
         raise HoldfastError(
-            "failed", f"these results of task {shown['task_id']} are not believed: {wrong}",
+            "failed",
+            f"these results of task {shown['task_id']} are not believed: {wrong}",
             f"hold task done {shown['task_id']} runs the verification",
-        )  # fmt: skip
+        )
 
 
 def _wrong(session: Session, results: list[Json], shown: Json) -> str | None:

@@ -28,9 +28,18 @@ class Gate:
         self._inbox, self._settings, self._stopping = inbox, settings, stopping
 
     async def approve(
-        self, verb: str, actor: Json, name: str, command: bytes, *, session: Json | None = None,
-        detail: Json | None = None, request: str | None = None, others: Sequence[Json] = (), used: Used | None = None,
-    ) -> Json | None:  # fmt: skip
+        self,
+        verb: str,
+        actor: Json,
+        name: str,
+        command: bytes,
+        *,
+        session: Json | None = None,
+        detail: Json | None = None,
+        request: str | None = None,
+        others: Sequence[Json] = (),
+        used: Used | None = None,
+    ) -> Json | None:
         """Returns when it may go on (with the item, where one was needed), raises `not_allowed` when it may not. `used`
         is asked where a yes was marked: a host may have died before what it allows began."""
         item = await self.ask(
@@ -47,8 +56,16 @@ class Gate:
         return item
 
     async def ask(
-        self, verb: str, actor: Json, name: str, command: bytes, *, session: Json | None = None,
-        detail: Json | None = None, request: str | None = None, others: Sequence[Json] = (),
+        self,
+        verb: str,
+        actor: Json,
+        name: str,
+        command: bytes,
+        *,
+        session: Json | None = None,
+        detail: Json | None = None,
+        request: str | None = None,
+        others: Sequence[Json] = (),
         stands: Json | None = None,
     ) -> Json | None:
         """The item that asks a person for this; None where no rule wants one. `others` may be behind the request as
@@ -68,9 +85,16 @@ class Gate:
             ask = ids.new("ask_")
             try:
                 item = await self._inbox.add(
-                    "approval", session=session, asker=actor, text=shown, detail=told, timeout_s=rule.timeout_s,
-                    request=request, ask=ask, more={"stands": stands} if stands else None,
-                )  # fmt: skip
+                    "approval",
+                    session=session,
+                    asker=actor,
+                    text=shown,
+                    detail=told,
+                    timeout_s=rule.timeout_s,
+                    request=request,
+                    ask=ask,
+                    more={"stands": stands} if stands else None,
+                )
             except asyncio.CancelledError:  # while it was written: it is there now
                 await self.left(ask)
                 raise
@@ -88,9 +112,7 @@ class Gate:
         if not self._stopping():  # the asker left: nothing would run any more
             await self._inbox.vanish(lambda i: i["id"] == ask, reason)
 
-    def _rule(
-        self, verb: str, actors: Sequence[Json], name: str, command: bytes
-    ) -> tuple[approvals.Rule, Json] | None:
+    def _rule(self, verb: str, actors: Sequence[Json], name: str, command: bytes) -> tuple[approvals.Rule, Json] | None:
         """The rule that a yes is needed for, and whom it covers: of several the one that waits least for it."""
         agents = [actor for actor in actors if actor["kind"] != "human"]
         if not agents:
@@ -115,9 +137,10 @@ class Gate:
             self._check(settings)
             if approvals.typing_refused(settings.rules, who["kind"], name):
                 raise HoldfastError(
-                    "not_allowed", f"what {who['name']} ({who['kind']}) types into {name} needs approval first",
+                    "not_allowed",
+                    f"what {who['name']} ({who['kind']}) types into {name} needs approval first",
                     "use exec or send, which ask for it; watching (attach -r) is free",
-                )  # fmt: skip
+                )
 
     def check_rename(self, actor: Json, old: str, new: str, others: Sequence[Json] = ()) -> None:
         """A name is what a rule goes by: nobody whom it covers gives the session another one."""
@@ -127,9 +150,10 @@ class Gate:
             for rule in settings.rules:
                 if any(rule.covers(v, kind, old) and not rule.covers(v, kind, new) for v in rule.verbs):
                     raise HoldfastError(
-                        "not_allowed", f"{old} is under an approval rule that goes by its name",
+                        "not_allowed",
+                        f"{old} is under an approval rule that goes by its name",
                         "ask a human to rename it",
-                    )  # fmt: skip
+                    )
 
 
 def refused(item: Json) -> HoldfastError:

@@ -1,9 +1,9 @@
 """Who is calling: from a socket's peer to an operator with its rights, and the session it calls from.
 
-    peer of this uid ── inside a session ──> the session's acts_as, bound by everyone who had hands on it
-                     ├─ key proven ────────> that operator
-                     └─ else ──────────────> the OS user, the first human
-    anything that cannot be resolved ──────> refused
+peer of this uid ── inside a session ──> the session's acts_as, bound by everyone who had hands on it
+                 ├─ key proven ────────> that operator
+                 └─ else ──────────────> the OS user, the first human
+anything that cannot be resolved ──────> refused
 """
 
 from __future__ import annotations
@@ -40,9 +40,13 @@ class Caller:
     approved: str | None = None  # the item by which a person allowed this very request; only the host sets it
 
     def __init__(
-        self, actor: Json, operators: Operators, session: Session | None = None, bound_by: tuple[str, ...] = (),
+        self,
+        actor: Json,
+        operators: Operators,
+        session: Session | None = None,
+        bound_by: tuple[str, ...] = (),
         line: Sequence[tuple[int, int]] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.actor, self.session, self.bound_by = actor, session, bound_by
         self.operators, self.line = operators, line
         self.peer: Peer | None = None  # its connection, where it has one of its own to this host

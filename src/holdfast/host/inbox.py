@@ -25,8 +25,9 @@ Commit = Callable[[Callable[[sqlite3.Connection], object]], Awaitable[None]]
 
 _NO_DATE = 1e18
 # What the host itself keeps with an item: requests; the prompt or menu it is about; who asked, from which dialog.
-_KEPT = frozenset({"request", "answer_request", "spent", "input_at", "front", "blocked_at", "process", "dialog",
-                   "stands"})  # the request that waits for it (host/standing.py)
+_KEPT = frozenset(
+    {"request", "answer_request", "spent", "input_at", "front", "blocked_at", "process", "dialog", "stands"}
+)  # the request that waits for it (host/standing.py)
 
 
 class _Ledger(Protocol):
@@ -109,10 +110,21 @@ class Inbox:
 
     # -- changing
 
-    async def add(self, kind: str, *, session: Json | None = None, asker: Json | None = None, text: str = "",
-                  options: list[str] | None = None, detail: Json | None = None, timeout_s: float | None = None,
-                  request: str | None = None, prompt: Json | None = None, ask: str | None = None,
-                  more: Json | None = None) -> Json:  # fmt: skip
+    async def add(
+        self,
+        kind: str,
+        *,
+        session: Json | None = None,
+        asker: Json | None = None,
+        text: str = "",
+        options: list[str] | None = None,
+        detail: Json | None = None,
+        timeout_s: float | None = None,
+        request: str | None = None,
+        prompt: Json | None = None,
+        ask: str | None = None,
+        more: Json | None = None,
+    ) -> Json:
         """A new item, durable when this returns. `session` is {session, session_name, generation}; `more` is what the
         host keeps with it and shows to nobody (_KEPT)."""
         if asker is not None and sum(_is_of(e.item, asker) for e in self.entries.values()) >= limits.ASKS_OPEN_MAX:
@@ -121,14 +133,26 @@ class Inbox:
             )
         now = self._clock()
         item: Json = {
-            "id": ask or ids.new("ask_"), "kind": kind, "state": "open",
+            "id": ask or ids.new("ask_"),
+            "kind": kind,
+            "state": "open",
             **(session or {"session": None, "session_name": None, "generation": None}),
-            "asker": asker, "text": text, "options": options or [], "detail": detail or {}, "request": request,
-            "created_at": now, "expires_at": None if timeout_s is None else now + timeout_s,
+            "asker": asker,
+            "text": text,
+            "options": options or [],
+            "detail": detail or {},
+            "request": request,
+            "created_at": now,
+            "expires_at": None if timeout_s is None else now + timeout_s,
             **(prompt or {"input_at": None, "offset": None}),
-            "answer": None, "answered_by": None, "answered_at": None, "answer_request": None,
-            "answer_why": None, "reason": None, **(more or {}),
-        }  # fmt: skip
+            "answer": None,
+            "answered_by": None,
+            "answered_at": None,
+            "answer_request": None,
+            "answer_why": None,
+            "reason": None,
+            **(more or {}),
+        }
         adding = asyncio.ensure_future(self._add(item))
         try:
             return await asyncio.shield(adding)
@@ -147,9 +171,19 @@ class Inbox:
         self._on_change(item)
         return item
 
-    async def end(self, ask: str, event: str, *, by: Json | None = None, answer: str | None = None,
-                  request: str | None = None, why: str | None = None, effect: Effect | None = None,
-                  commit: Commit | None = None, reason: str | None = None) -> Json:  # fmt: skip
+    async def end(
+        self,
+        ask: str,
+        event: str,
+        *,
+        by: Json | None = None,
+        answer: str | None = None,
+        request: str | None = None,
+        why: str | None = None,
+        effect: Effect | None = None,
+        commit: Commit | None = None,
+        reason: str | None = None,
+    ) -> Json:
         """End an item, once. `effect` runs before the end is written down and may refuse it; `commit` writes it down
         together with what the journal says of it. Whoever leaves meanwhile does not leave half an end behind.
 
@@ -165,17 +199,33 @@ class Inbox:
         return await asyncio.shield(self._end(entry, event, by, answer, request, why, effect, commit, reason))
 
     async def _end(
-        self, entry: Entry, event: str, by: Json | None, answer: str | None, request: str | None,
-        why: str | None, effect: Effect | None, commit: Commit | None, reason: str | None,
-    ) -> Json:  # fmt: skip
+        self,
+        entry: Entry,
+        event: str,
+        by: Json | None,
+        answer: str | None,
+        request: str | None,
+        why: str | None,
+        effect: Effect | None,
+        commit: Commit | None,
+        reason: str | None,
+    ) -> Json:
         async with entry.lock:
             if entry.item["state"] != "open":
                 raise asks.over(entry.item)
             state = asks.after(entry.item, event)
             if effect is not None:
                 await effect(entry.item)
-            ended = {**entry.item, "state": state, "answer": answer, "answered_by": by, "answer_request": request,
-                     "answer_why": why, "answered_at": self._clock(), "reason": reason}  # fmt: skip
+            ended = {
+                **entry.item,
+                "state": state,
+                "answer": answer,
+                "answered_by": by,
+                "answer_request": request,
+                "answer_why": why,
+                "answered_at": self._clock(),
+                "reason": reason,
+            }
             await self._store(ended, commit)
             entry.item = ended
             self.entries.pop(ended["id"], None)

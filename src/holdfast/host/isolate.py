@@ -72,9 +72,7 @@ def _prepare(session: Session, home: Home) -> None:
     order = bubblewrap.order(session.id, view, machine, _place(session, home), manifest["env"])
     complaint = bubblewrap.probe(order, machine)
     if complaint:
-        raise HoldfastError(
-            "failed", f"bubblewrap cannot isolate it here: {complaint}", bubblewrap.advice(complaint)
-        )
+        raise HoldfastError("failed", f"bubblewrap cannot isolate it here: {complaint}", bubblewrap.advice(complaint))
     command = isolation.launched(manifest["command"], machine, terminal=manifest["kind"] == "terminal")
     manifest["wrap"] = order | {"command": command, "env": bubblewrap.outside_environment(session.id, home.path)}
 
@@ -88,9 +86,13 @@ def _place(session: Session, home: Home) -> Place:
     agent = os.path.realpath(os.path.join(session.folder.links, "ssh-agent"))
     real = os.path.realpath(home.path)
     return Place(
-        real, session.folder.door, session.folder.exchange, os.path.normpath(env.get("HOME") or user_home),
-        tuple(sorted(hidden - {real})), (agent,) if os.path.exists(agent) else (),
-    )  # fmt: skip
+        real,
+        session.folder.door,
+        session.folder.exchange,
+        os.path.normpath(env.get("HOME") or user_home),
+        tuple(sorted(hidden - {real})),
+        (agent,) if os.path.exists(agent) else (),
+    )
 
 
 def check_program(command: list[str], env: dict[str, str], view: View, machine: Machine) -> None:

@@ -62,9 +62,18 @@ class Journal:
     # -- writing
 
     def note(
-        self, kind: str, *, session: str | None, actor: Json | None, why: str | None = None, epoch: int | None = None,
-        offset: int | None = None, owed: bool = False, alone: bool = False, **facts: Any,
-    ) -> None:  # fmt: skip
+        self,
+        kind: str,
+        *,
+        session: str | None,
+        actor: Json | None,
+        why: str | None = None,
+        epoch: int | None = None,
+        offset: int | None = None,
+        owed: bool = False,
+        alone: bool = False,
+        **facts: Any,
+    ) -> None:
         """Queue an entry: durable with the next commit, in this order. One that is `owed` is on disk in another form,
         which the next host would make it from: nobody waits for it, and its commit gets out of the answer's way. One
         that comes `alone` need not wait for the loop's next turn, as those do that others are noted with."""

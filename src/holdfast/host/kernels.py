@@ -56,9 +56,14 @@ async def resolved(request: Json) -> Json:
 
 async def _find(name: str) -> Json:
     process = await asyncio.create_subprocess_exec(
-        *_PYTHON, _FIND, name, cwd="/", stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        *_PYTHON,
+        _FIND,
+        name,
+        cwd="/",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     try:
         async with asyncio.timeout(limits.KERNEL_FIND_S):
             out, complaint = await process.communicate()
@@ -103,8 +108,14 @@ def described(session: Session) -> Json:
     if about is None:
         return {}
     said = state(session) if session.live else {}
-    return {"kernel": {
-        "spec": about["spec"], "display_name": about["display_name"], "language": about["language"],
-        "connection_file": session.folder.connection_file if said else None, "pid": said.get("pid"),
-        "state": said.get("state") if session.live else None, "execution_count": said.get("execution_count"),
-    }}  # fmt: skip
+    return {
+        "kernel": {
+            "spec": about["spec"],
+            "display_name": about["display_name"],
+            "language": about["language"],
+            "connection_file": session.folder.connection_file if said else None,
+            "pid": said.get("pid"),
+            "state": said.get("state") if session.live else None,
+            "execution_count": said.get("execution_count"),
+        }
+    }

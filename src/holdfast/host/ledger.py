@@ -64,7 +64,7 @@ MIGRATIONS: list[str] = [
     """
     ALTER TABLE logins ADD COLUMN operator TEXT;
     """,
-]  # fmt: skip
+]
 
 
 def connect(path: str, *, read_only: bool = False) -> sqlite3.Connection:

@@ -245,9 +245,14 @@ class KeeperLink:
             self._waiting.pop(number, None)
 
     async def input(
-        self, data: bytes, actor: Json, hold: str | None = None, prompt: Json | None = None, watch: int = -1,
+        self,
+        data: bytes,
+        actor: Json,
+        hold: str | None = None,
+        prompt: Json | None = None,
+        watch: int = -1,
         **about: object,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """Type for an operator; `about` says what it is (send, exec, answer) and why.
 
         With `prompt` only if the shell still is where that says (`typed` is 0 if not). With `watch` the next wait for

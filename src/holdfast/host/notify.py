@@ -102,9 +102,14 @@ def run_hook(words: list[str], told: dict[str, str]) -> None:
     """The hook gets the facts in its environment, its arguments are the configuration's."""
     env = {**os.environ, **{f"HOLDFAST_ASK_{k.upper()}": v for k, v in told.items()}}
     done = subprocess.run(
-        words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        timeout=NOTIFY_TIMEOUT_S, check=False,
-    )  # fmt: skip
+        words,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=NOTIFY_TIMEOUT_S,
+        check=False,
+    )
     if done.returncode != 0:
         raise OSError(f"{words[0]} ended with {done.returncode}")
 

@@ -51,6 +51,7 @@ async def carried_out(session: Session, caller: Caller, request: Json, part: obj
 
 def _not_known(session: Session, what: str) -> HoldfastError:
     return HoldfastError(
-        "host_gone", f"the host died before it answered, and {session.name} {what}: whether it was done is not known",
+        "host_gone",
+        f"the host died before it answered, and {session.name} {what}: whether it was done is not known",
         f"look before you ask again: hold logs {session.name}",
-    )  # fmt: skip
+    )

@@ -42,7 +42,18 @@ Json = dict[str, Any]
 
 
 class Operations(
-    Looking, Telling, Facts, Channels, Lifetime, Asking, Acting, StandingOps, OperatorOps, JournalOps, WorkOps, WebOps,
+    Looking,
+    Telling,
+    Facts,
+    Channels,
+    Lifetime,
+    Asking,
+    Acting,
+    StandingOps,
+    OperatorOps,
+    JournalOps,
+    WorkOps,
+    WebOps,
     StoreOps,
 ):
     """Dispatch by name; who asks is identified and what they may is checked here, for every request."""
@@ -65,8 +76,15 @@ class Operations(
         if kind in ("controls", "linked") and session.controls.get("holder"):
             session.touched_by(str(session.controls["holder"]))
         elif kind == "gone" and not session.spools:
-            self.journal.note("ended", session=session.id, actor=None, generation=session.manifest["generation"],
-                              session_name=session.name, exit=session.exit, state=session.state)  # fmt: skip
+            self.journal.note(
+                "ended",
+                session=session.id,
+                actor=None,
+                generation=session.manifest["generation"],
+                session_name=session.name,
+                exit=session.exit,
+                state=session.state,
+            )
 
     async def handle(self, request: Json, peer: Peer) -> Reply:
         op = str(request.get("op"))

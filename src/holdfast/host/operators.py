@@ -100,12 +100,21 @@ class Operators:
     def _enrol_first(self, db: sqlite3.Connection, first: Json) -> None:
         now = time.time()
         public = self._first_key()
-        db.execute("INSERT INTO operators VALUES (?, ?, 'human', ?, ?, ?, NULL)",
-                   (self.first, str(first["name"]), public, self.host, now))  # fmt: skip
+        db.execute(
+            "INSERT INTO operators VALUES (?, ?, 'human', ?, ?, ?, NULL)",
+            (self.first, str(first["name"]), public, self.host, now),
+        )
         root = Grant(
-            id=ids.new("grt_"), operator=self.first, parent=None, verbs=grants.VERBS, sessions=["*"], until=None,
-            depth=limits.GRANT_DEPTH_MAX, by=self.host, at=now,
-        )  # fmt: skip
+            id=ids.new("grt_"),
+            operator=self.first,
+            parent=None,
+            verbs=grants.VERBS,
+            sessions=["*"],
+            until=None,
+            depth=limits.GRANT_DEPTH_MAX,
+            by=self.host,
+            at=now,
+        )
         _insert(db, root, self.sign(root.signed_bytes(self.host)).hex())
 
     def _first_key(self) -> str:
@@ -179,9 +188,7 @@ class Operators:
 
     def _dead(self, grant: Grant) -> bool:
         holder = self.by_id.get(grant.operator)
-        return (
-            grant.id in self.revoked or holder is None or holder.revoked_at is not None or not self._sound(grant)
-        )
+        return grant.id in self.revoked or holder is None or holder.revoked_at is not None or not self._sound(grant)
 
     def allows(self, operator: str, verb: str, scope: Scope | None, now: float) -> bool:
         who = self.by_id.get(operator)
@@ -274,17 +281,27 @@ class Operators:
 
     def view(self, who: Operator, now: float) -> Json:
         return {
-            "id": who.id, "name": who.name, "kind": who.kind, "key": who.key, "enrolled_by": who.by,
-            "enrolled_at": rfc3339(who.at), "revoked_at": rfc3339(who.revoked_at),
+            "id": who.id,
+            "name": who.name,
+            "kind": who.kind,
+            "key": who.key,
+            "enrolled_by": who.by,
+            "enrolled_at": rfc3339(who.at),
+            "revoked_at": rfc3339(who.revoked_at),
             "grants": [self.grant_view(g, now) for g in self.grants.values() if g.operator == who.id],
-        }  # fmt: skip
+        }
 
     def grant_view(self, grant: Grant, now: float) -> Json:
         chain = next((c for c in self.chains(grant.operator) if c[0] is grant), None)
         ended = chain is not None and any(link.until is not None and link.until <= now for link in chain)
         state = "revoked" if chain is None else "expired" if ended else "in force"
-        return {**grant.as_dict(), "at": rfc3339(grant.at), "until": rfc3339(grant.until), "state": state,
-                "revoked_at": rfc3339(self.revoked.get(grant.id))}  # fmt: skip
+        return {
+            **grant.as_dict(),
+            "at": rfc3339(grant.at),
+            "until": rfc3339(grant.until),
+            "state": state,
+            "revoked_at": rfc3339(self.revoked.get(grant.id)),
+        }
 
 
 _CLOCK_S = 300.0  # maker and host are one machine, or two with clocks that roughly agree

@@ -37,7 +37,8 @@ class ParkedRuns:
         async with self._lock:
             there = {
                 (i["detail"]["run"], i["detail"]["step"]): i["id"]
-                for i in self._inbox.open_items() if i["kind"] == KIND
+                for i in self._inbox.open_items()
+                if i["kind"] == KIND
             }
             now = {(p["run"], p.get("step")): p for p in parked}
             over = {there[key] for key in there.keys() - now.keys()}

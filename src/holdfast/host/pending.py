@@ -31,9 +31,7 @@ class Pending:
     def __init__(self) -> None:
         self._requests: set[_Request] = set()
 
-    async def run(
-        self, caller: Caller, verb: str, still: Still, scope: Scope | None, work: Awaitable[Any]
-    ) -> Any:
+    async def run(self, caller: Caller, verb: str, still: Still, scope: Scope | None, work: Awaitable[Any]) -> Any:
         """Await `work` for as long as the caller may; `scope` is what the right in question is about."""
         task = asyncio.current_task()
         assert task is not None

@@ -20,9 +20,7 @@ log = logging.getLogger("holdfast.host")
 
 _BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.5, 60.0  # doubled at each failure in a row
 _SETTLED_S = 10.0  # who ran so long starts again from the first delay
-_LEFTOVER_GRACE_S = (
-    5.0  # what a restarting program left behind gets this long before its port is needed again
-)
+_LEFTOVER_GRACE_S = 5.0  # what a restarting program left behind gets this long before its port is needed again
 _SILENT_S = 5.0  # between two questions to a keeper that does not answer
 
 
@@ -162,8 +160,14 @@ class Policies:
 
     def _note(self, kind: str, session: Session, **facts: Any) -> None:
         """The host acts by itself: there is no operator to name."""
-        self._journal.note(kind, session=session.id, actor=None, generation=session.manifest["generation"],
-                           session_name=session.name, **facts)  # fmt: skip
+        self._journal.note(
+            kind,
+            session=session.id,
+            actor=None,
+            generation=session.manifest["generation"],
+            session_name=session.name,
+            **facts,
+        )
 
     def close(self) -> None:
         for task in self._tasks.values():

@@ -24,9 +24,7 @@ def size(value: object) -> tuple[int, int]:
     except (TypeError, ValueError):
         raise invalid(f"{value!r} is not a terminal size", "write COLSxROWS, for example 80x24") from None
     if not (1 <= cols <= limits.COLS_MAX and 1 <= rows <= limits.ROWS_MAX):
-        raise invalid(
-            f"a terminal of {cols}x{rows} is not possible", f"use 1x1 to {limits.COLS_MAX}x{limits.ROWS_MAX}"
-        )
+        raise invalid(f"a terminal of {cols}x{rows} is not possible", f"use 1x1 to {limits.COLS_MAX}x{limits.ROWS_MAX}")
     return cols, rows
 
 
@@ -63,9 +61,7 @@ def check_env(env: object) -> dict[str, str]:
     return {str(k): str(v) for k, v in env.items()}
 
 
-def session_environment(
-    env: dict[str, str], session_id: str, links: str, kind: str, home: str
-) -> dict[str, str]:
+def session_environment(env: dict[str, str], session_id: str, links: str, kind: str, home: str) -> dict[str, str]:
     """The starter's environment, with the few names that must follow the session instead of the starter."""
     out = dict(env)
     for name in ("HOLDFAST_SESSION", "HOLDFAST_OPERATOR"):  # who is inside acts as the session does
@@ -135,29 +131,61 @@ def manifest(
     bounds = check_limits(request.get("limits"))
     inside = session_environment(env, session_id, links, kind, home)
     return {
-        "v": 1, "id": session_id, "request": request.get("request") or ids.new("req_"), "name": name,
-        "kind": kind, "generation": 1, "command": recorder(kernel["spec"]) if kernel else command, "cwd": cwd,
+        "v": 1,
+        "id": session_id,
+        "request": request.get("request") or ids.new("req_"),
+        "name": name,
+        "kind": kind,
+        "generation": 1,
+        "command": recorder(kernel["spec"]) if kernel else command,
+        "cwd": cwd,
         "env": inside,
         "size": list(size(request.get("size") or limits.SIZE_DEFAULT)),
-        "restart": restart, "idle_ttl_s": idle_s,
+        "restart": restart,
+        "idle_ttl_s": idle_s,
         "limits": {"pids": bounds["pids"] or limits.PIDS_MAX, "memory": bounds["memory"]},
         "retain_bytes": _retain(bounds["log"]),
-        "rlimits": _rlimits(request.get("rlimits") or {}), "umask": _umask(request.get("umask", 0o022)),
-        "created_at": now, "started_at": now, "started_by": actor["operator"],
+        "rlimits": _rlimits(request.get("rlimits") or {}),
+        "umask": _umask(request.get("umask", 0o022)),
+        "created_at": now,
+        "started_at": now,
+        "started_by": actor["operator"],
         "acts_as": request.get("acts_as") or actor["operator"],
-        "token": ids.new("", 26), "boot": boot, "why": request.get("why"), "recipe": request.get("recipe"),
-        "isolation": None, "door": request.get("door"),
+        "token": ids.new("", 26),
+        "boot": boot,
+        "why": request.get("why"),
+        "recipe": request.get("recipe"),
+        "isolation": None,
+        "door": request.get("door"),
         **({"kernel": kernel, "main_env": recorder_environment(inside, os.environ)} if kernel else {}),
         **({"record": "stderr"} if kind == "pipes" and request.get("record") else {}),
-    }  # fmt: skip
+    }
 
 
 # Variables that tell where a starter sat, or that a session has of its own: two starts may differ in them.
-_SEAT = frozenset({
-    "HOLDFAST_SESSION", "HOLDFAST_HOME", "HOLDFAST_OPERATOR", "_", "SHLVL", "PWD", "OLDPWD", "TERM", "COLUMNS", "LINES",
-    "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "SSH_AUTH_SOCK", "TMUX", "TMUX_PANE", "WINDOWID", "INVOCATION_ID",
-    "JOURNAL_STREAM",
-})  # fmt: skip
+_SEAT = frozenset(
+    {
+        "HOLDFAST_SESSION",
+        "HOLDFAST_HOME",
+        "HOLDFAST_OPERATOR",
+        "_",
+        "SHLVL",
+        "PWD",
+        "OLDPWD",
+        "TERM",
+        "COLUMNS",
+        "LINES",
+        "SSH_CLIENT",
+        "SSH_CONNECTION",
+        "SSH_TTY",
+        "SSH_AUTH_SOCK",
+        "TMUX",
+        "TMUX_PANE",
+        "WINDOWID",
+        "INVOCATION_ID",
+        "JOURNAL_STREAM",
+    }
+)
 
 
 def alike(manifest: Json, request: Json, authors: Iterable[str]) -> bool:
@@ -183,10 +211,13 @@ def is_manifest(found: Json, session_id: str) -> bool:
         found.get("id") == session_id
         and all(isinstance(found.get(key), str) for key in ("name", "kind", "token", "cwd", "started_by", "acts_as"))
         and all(isinstance(found.get(key), int | float) for key in ("created_at", "started_at", "generation"))
-        and isinstance(found.get("command"), list) and isinstance(found.get("env"), dict)
-        and isinstance(shape, list) and [type(n) for n in shape] == [int, int]
-        and found.get("restart") in RESTART and "idle_ttl_s" in found
-    )  # fmt: skip
+        and isinstance(found.get("command"), list)
+        and isinstance(found.get("env"), dict)
+        and isinstance(shape, list)
+        and [type(n) for n in shape] == [int, int]
+        and found.get("restart") in RESTART
+        and "idle_ttl_s" in found
+    )
 
 
 def check_limits(asked: object) -> dict[str, int]:

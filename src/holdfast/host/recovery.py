@@ -60,9 +60,16 @@ class Recovery:
         if await self._entry(session, kind, b'"generation":%d,' % generation):
             return
         self._journal.note(
-            kind, session=session.id, actor=self._actor(by), generation=generation, session_name=session.name,
-            command=words(session), late=True, started_at=at, **facts,
-        )  # fmt: skip
+            kind,
+            session=session.id,
+            actor=self._actor(by),
+            generation=generation,
+            session_name=session.name,
+            command=words(session),
+            late=True,
+            started_at=at,
+            **facts,
+        )
 
     async def _execs(self, session: Session, newest: float) -> None:
         records = list(Results(session.folder.execs).all().values())[-_EXECS_OWED_MAX:]
@@ -78,11 +85,19 @@ class Recovery:
             typed = await self._entry(session, "input", mark)  # the keeper's word that the shell got it
             if typed is not None:
                 self._journal.note(
-                    "exec", session=session.id, actor=record.get("actor") or self._actor(record["operator"]),
-                    why=typed.get("why"), generation=record["generation"], session_name=session.name,
-                    exec_id=record["exec_id"], text=record["source"], epoch=typed.get("epoch"),
-                    offset=record["from"], late=True, started_at=record["started_at"],
-                )  # fmt: skip
+                    "exec",
+                    session=session.id,
+                    actor=record.get("actor") or self._actor(record["operator"]),
+                    why=typed.get("why"),
+                    generation=record["generation"],
+                    session_name=session.name,
+                    exec_id=record["exec_id"],
+                    text=record["source"],
+                    epoch=typed.get("epoch"),
+                    offset=record["from"],
+                    late=True,
+                    started_at=record["started_at"],
+                )
 
     async def _entry(self, session: Session, kind: str, mark: bytes) -> Json | None:
         query = "SELECT body FROM entries WHERE session = ? AND instr(body, ?) AND instr(body, ?) ORDER BY n DESC"

@@ -339,9 +339,7 @@ class Registry:
             raise HoldfastError("conflict", f"{session.name} is still running", "stop it first")
         for other in self.sessions.values():
             if other is not session and other.live and other.name == session.name:
-                raise HoldfastError(
-                    "conflict", f"another session is running as {session.name!r}", "rename one of them"
-                )
+                raise HoldfastError("conflict", f"another session is running as {session.name!r}", "rename one of them")
         end = end_on_disk(session.folder.out)
         if not session.ended and session.manifest.get("boot") != kernel.boot_id():
             end = (end // _CUT_JUMP + 1) * _CUT_JUMP
@@ -379,9 +377,7 @@ class Registry:
     def check_rename(self, session: Session, name: str) -> None:
         ids.check_name(name)
         if any(s.name == name and s is not session for s in self.sessions.values()):
-            raise HoldfastError(
-                "conflict", f"there is a session named {name!r} already", "choose another name"
-            )
+            raise HoldfastError("conflict", f"there is a session named {name!r} already", "choose another name")
 
     @staticmethod
     def check_ended(session: Session) -> None:

@@ -47,9 +47,10 @@ async def check(
     text = "\n".join(edit.lines).encode("utf-8", "backslashreplace")
     if await gate.approve("contract", actor, edit.name, text, detail=told, request=key, others=others) is None:
         raise HoldfastError(
-            "not_allowed", f"{edit.what} is {edit.whose}'s word, and {actor['name']} ({actor['kind']}) is no person",
-            "propose it: hold ask; or a person has each such edit shown: verbs = [\"contract\"] in [[approve]]",
-        )  # fmt: skip
+            "not_allowed",
+            f"{edit.what} is {edit.whose}'s word, and {actor['name']} ({actor['kind']}) is no person",
+            'propose it: hold ask; or a person has each such edit shown: verbs = ["contract"] in [[approve]]',
+        )
 
 
 async def _edit(work: Work, call: str, args: Json, is_person: Callable[[str], bool]) -> Edit | None:

@@ -77,9 +77,16 @@ class Server:
     """Accepts, checks the peer's uid, and runs one handler at a time for each connection."""
 
     def __init__(
-        self, sock: socket.socket, handle: Handler, foreign: Callable[[Peer], None], door: Session | None = None,
-        most: int = 0, uid: int | None = None, reading: Reading | None = None, lanes: Lanes | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        sock: socket.socket,
+        handle: Handler,
+        foreign: Callable[[Peer], None],
+        door: Session | None = None,
+        most: int = 0,
+        uid: int | None = None,
+        reading: Reading | None = None,
+        lanes: Lanes | None = None,
+    ) -> None:
         """`foreign` hears of peers of another uid; `door` is the session whose own socket this is, if it is one;
         `most` bounds the connections at once (the rest wait to be accepted); `reading` what all hold half-read; `lanes`
         take connections over that are in the middle of durable work; `uid` is who may come besides our own."""

@@ -65,8 +65,16 @@ class SettingsFile:
         if now.digest == self._noted:
             return
         word = [way for way in ("webhook", "command", "desktop") if getattr(now.notify, way)]
-        self._note({"before": self._noted, "after": now.digest, "rules": len(now.rules), "notify": word, "uid": owner,
-                    "broken": now.broken is not None or None})  # fmt: skip
+        self._note(
+            {
+                "before": self._noted,
+                "after": now.digest,
+                "rules": len(now.rules),
+                "notify": word,
+                "uid": owner,
+                "broken": now.broken is not None or None,
+            }
+        )
         self._noted = now.digest
 
     def remember(self, digest: str) -> None:

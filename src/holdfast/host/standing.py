@@ -215,6 +215,6 @@ def kept(request: Json, who: Json, session: Json | None) -> Json:
         raise invalid(
             f"a request of {len(same)} bytes needs approval, and is too large to be kept until a person answers",
             f"at most {limits.STANDING_BYTES_MAX}: a smaller environment, or the command in a file",
-        )  # fmt: skip
+        )
     key = hashlib.sha256(same.encode("utf-8", "surrogatepass")).hexdigest()
     return {"key": key, "op": op, "request": whole, "as": who, "exec_id": exec_id, "run": run}

@@ -29,8 +29,10 @@ def exit_view(record: Json | None) -> Json | None:
 def controls_view(controls: Json) -> Json:
     """`from` is whom they were taken from; `ends_at` when a takeover ends whose person is away."""
     return {k: controls[k] for k in ("holder", "kind", "name", "epoch")} | {
-        "since": rfc3339(controls["since"]), "from": controls.get("from"), "ends_at": rfc3339(controls.get("ends_at")),
-    }  # fmt: skip
+        "since": rfc3339(controls["since"]),
+        "from": controls.get("from"),
+        "ends_at": rfc3339(controls.get("ends_at")),
+    }
 
 
 def attached_view(attached: list[Json]) -> list[Json]:
@@ -42,19 +44,36 @@ def base(session: Session, host_id: str) -> Json:
     m = session.manifest
     pending = session.state_file.get("restart_at")
     return {
-        "id": session.id, "name": session.name, "host": host_id, "kind": session.kind,
-        "generation": m["generation"], "state": session.state, "attached_count": len(session.attached),
-        "activity": None, "command": session.command, "cwd": m["cwd"], "pid": None,
-        "created_at": rfc3339(m["created_at"]), "started_at": rfc3339(m["started_at"]),
-        "started_by": m["started_by"], "acts_as": m["acts_as"],
+        "id": session.id,
+        "name": session.name,
+        "host": host_id,
+        "kind": session.kind,
+        "generation": m["generation"],
+        "state": session.state,
+        "attached_count": len(session.attached),
+        "activity": None,
+        "command": session.command,
+        "cwd": m["cwd"],
+        "pid": None,
+        "created_at": rfc3339(m["created_at"]),
+        "started_at": rfc3339(m["started_at"]),
+        "started_by": m["started_by"],
+        "acts_as": m["acts_as"],
         "isolation": m.get("isolation"),
-        "restart": m["restart"], "restart_at": rfc3339(pending) if pending and not session.live else None,
-        "idle_ttl_s": m["idle_ttl_s"], "reap_at": rfc3339(session.state_file.get("reap_at")) if session.live else None,
-        **kernels.described(session), **({"record": m["record"]} if m.get("record") else {}),
-        "exit": exit_view(session.exit), "output": None, "ports": [], "pty": None,
-        "controls": controls_view(session.controls), "attached": attached_view(session.attached),
+        "restart": m["restart"],
+        "restart_at": rfc3339(pending) if pending and not session.live else None,
+        "idle_ttl_s": m["idle_ttl_s"],
+        "reap_at": rfc3339(session.state_file.get("reap_at")) if session.live else None,
+        **kernels.described(session),
+        **({"record": m["record"]} if m.get("record") else {}),
+        "exit": exit_view(session.exit),
+        "output": None,
+        "ports": [],
+        "pty": None,
+        "controls": controls_view(session.controls),
+        "attached": attached_view(session.attached),
         "observed_at": rfc3339(time.time()),
-    }  # fmt: skip
+    }
 
 
 def _dead(session: Session, view: Json, full: bool) -> Json:
@@ -83,10 +102,13 @@ def _dead(session: Session, view: Json, full: bool) -> Json:
 def _silent(session: Session, view: Json, full: bool) -> Json:
     """A keeper that is there and does not answer: its session lives, and no more is known."""
     view["activity"] = {
-        "kind": "unknown", "confidence": "certain",
-        "evidence": "its start hangs, and may still happen" if session.coming
-        else "its keeper is alive and does not answer (stopped, or starved)", "prompt": None,
-    }  # fmt: skip
+        "kind": "unknown",
+        "confidence": "certain",
+        "evidence": "its start hangs, and may still happen"
+        if session.coming
+        else "its keeper is alive and does not answer (stopped, or starved)",
+        "prompt": None,
+    }
     start, end = session.reader.bounds()
     view["output"] = {"start": start, "end": end, "durable": start}
     return view | ({"processes": [], "connections": [], "files": []} if full else {})
@@ -136,12 +158,8 @@ def _listening(members: list[int]) -> frozenset[int]:
 
 def _without_terminal(sample: Json) -> Activity:
     if sample["exit"] is not None:
-        return Activity(
-            "exited", "certain", "the main program has ended; others of its tree are still running", None
-        )
-    return Activity(
-        "running", "likely", "a program on pipes: whether it waits for input is not visible", None
-    )
+        return Activity("exited", "certain", "the main program has ended; others of its tree are still running", None)
+    return Activity("running", "likely", "a program on pipes: whether it waits for input is not visible", None)
 
 
 async def view(
@@ -162,27 +180,42 @@ async def view(
     members = sample["members"]
     facts = sample.get("facts")
     out.update(
-        activity={"kind": activity.kind, "confidence": activity.confidence, "evidence": activity.evidence,
-                  "prompt": activity.prompt, "says": activity.says},
-        pid=sample["pid"], output=sample["output"], ports=net.ports(members),
-    )  # fmt: skip
+        activity={
+            "kind": activity.kind,
+            "confidence": activity.confidence,
+            "evidence": activity.evidence,
+            "prompt": activity.prompt,
+            "says": activity.says,
+        },
+        pid=sample["pid"],
+        output=sample["output"],
+        ports=net.ports(members),
+    )
     leader = (facts or {}).get("tty", {}).get("foreground_pgid") or sample["pid"]
     leader = (out.get("kernel") or {}).get("pid") or leader
     out["cwd"] = proc.cwd(leader) or proc.cwd(sample["pid"]) or out["cwd"]
     if facts is not None:
         tty = facts["tty"]
         out["pty"] = {
-            "cols": sample["size"][0], "rows": sample["size"][1], "canonical": tty["canonical"], "echo": tty["echo"],
-            "foreground_pgid": tty["foreground_pgid"], "path": sample["tty"],
-        }  # fmt: skip
+            "cols": sample["size"][0],
+            "rows": sample["size"][1],
+            "canonical": tty["canonical"],
+            "echo": tty["echo"],
+            "foreground_pgid": tty["foreground_pgid"],
+            "path": sample["tty"],
+        }
     if full:
         opened, talking = files.open_files(members), net.connections(members)
         out.update(
-            processes=proc.processes(members), connections=talking.connections, files=opened.files,
+            processes=proc.processes(members),
+            connections=talking.connections,
+            files=opened.files,
             truncated=opened.truncated or talking.truncated,
-            queued_input=sample["queued_input"], dropped=sample["dropped"],
-            keeper_pid=link.welcome.result()["keeper"], cgroup=cgroup.leaves_of(sample["pid"], session.id),
+            queued_input=sample["queued_input"],
+            dropped=sample["dropped"],
+            keeper_pid=link.welcome.result()["keeper"],
+            cgroup=cgroup.leaves_of(sample["pid"], session.id),
             unenforced=session.manifest.get("unenforced") or [],
-        )  # fmt: skip
+        )
     out["observed_at"] = rfc3339(time.time())
     return out

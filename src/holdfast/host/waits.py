@@ -30,9 +30,7 @@ def parse(spec: str) -> tuple[str, str]:
     """`port=3000` -> ("port", "3000"), checked."""
     kind, _, value = spec.partition("=")
     if kind not in ("exit", "done", "input", "quiet", "port", "text"):
-        raise invalid(
-            f"cannot wait for {spec[:40]!r}", "exit, done=EXEC_ID, input, quiet[=S], port=N or text=REGEX"
-        )
+        raise invalid(f"cannot wait for {spec[:40]!r}", "exit, done=EXEC_ID, input, quiet[=S], port=N or text=REGEX")
     if kind in ("done", "port", "text") and not value:
         raise invalid(f"{kind} needs a value", f"--for {kind}=…")
     if kind == "port" and not (value.isdigit() and 0 < int(value) < 65536):
@@ -53,8 +51,12 @@ class Waits:
         self._observe = observe
         self._matching = Matching()
         self._checkers: dict[str, Checker] = {
-            "exit": self._exit, "done": done, "quiet": self._quiet, "input": self._input, "port": self._port,
-        }  # fmt: skip
+            "exit": self._exit,
+            "done": done,
+            "quiet": self._quiet,
+            "input": self._input,
+            "port": self._port,
+        }
 
     async def wait(
         self, session: Session, spec: str, start: int | None, timeout: float | None, operator: str = ""
@@ -106,8 +108,12 @@ class Waits:
     async def _input(self, session: Session, _: str) -> Outcome:
         async for sample, activity in self.samples(session):
             if activity.kind in WAITING:
-                detail = {"kind": activity.kind, "confidence": activity.confidence, "evidence": activity.evidence,
-                          "prompt": activity.prompt}  # fmt: skip
+                detail = {
+                    "kind": activity.kind,
+                    "confidence": activity.confidence,
+                    "evidence": activity.evidence,
+                    "prompt": activity.prompt,
+                }
                 return "input", sample["output"]["end"], detail
         return _ended(session)
 

@@ -40,9 +40,14 @@ class Watch:
     screen up to an offset."""
 
     def __init__(
-        self, inbox: Inbox, live: Callable[[], list[Session]], forest: Callable[[], dict[int, list[int]]],
-        observe: Observe, read: Read, clock: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+        self,
+        inbox: Inbox,
+        live: Callable[[], list[Session]],
+        forest: Callable[[], dict[int, list[int]]],
+        observe: Observe,
+        read: Read,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._inbox, self._live, self._forest, self._observe = inbox, live, forest, observe
         self._read, self._clock = read, clock
         self._answered: dict[str, float] = {}  # sessions whose dialog was answered through a hook, and when
@@ -206,15 +211,15 @@ class Watch:
         await self._add("menu", session, sample, activity, text, {"front": front, "blocked_at": asks.blocking(sample)})
         return True
 
-    async def _add(
-        self, kind: str, session: Session, sample: Json, activity: Activity, text: str, more: Json
-    ) -> None:
+    async def _add(self, kind: str, session: Session, sample: Json, activity: Activity, text: str, more: Json) -> None:
         await self._inbox.add(
-            kind, session=about(session), text=text,
+            kind,
+            session=about(session),
+            text=text,
             detail={"confidence": activity.confidence, "evidence": activity.evidence, "prompt": activity.prompt},
             more=more,
             prompt={"input_at": sample["input_at"], "offset": sample["output"]["end"]},
-        )  # fmt: skip
+        )
 
 
 def about(session: Session) -> Json:

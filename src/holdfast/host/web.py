@@ -101,9 +101,11 @@ class Web:
         while True:
             served = 0.0
             try:
-                self._pid = self._pid or await self._living() or (
-                    await self._start(self._setting["host"], self._setting["port"])
-                )[0]  # fmt: skip
+                self._pid = (
+                    self._pid
+                    or await self._living()
+                    or (await self._start(self._setting["host"], self._setting["port"]))[0]
+                )
             except HoldfastError as e:
                 log.error("the web process does not start: %s", e.message)
             else:
@@ -143,9 +145,14 @@ class Web:
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", _ENTRY, self._home.path, host, str(port), str(theirs), public or ""],
-                stdin=subprocess.DEVNULL, stdout=words, stderr=words, cwd="/", start_new_session=True,
-                pass_fds=[theirs], env={**os.environ, "HOLDFAST_HOME": self._home.path},
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=words,
+                cwd="/",
+                start_new_session=True,
+                pass_fds=[theirs],
+                env={**os.environ, "HOLDFAST_HOME": self._home.path},
+            )
         finally:
             os.close(theirs)
             os.close(words)

@@ -53,9 +53,13 @@ class Zygote:
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", _ENTRY, self._roles],
-                stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=complaints, cwd="/", start_new_session=True,
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=complaints,
+                cwd="/",
+                start_new_session=True,
                 env={**os.environ, "LD_BIND_NOW": "1"},
-            )  # fmt: skip
+            )
         except OSError as e:
             ours.close()
             raise HoldfastError("busy", f"no process for a session: {e.strerror}", "end some, or ulimit -u") from None

@@ -184,9 +184,14 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         told = get_checkpoint_metadata(config, metadata)
         graph_run = told.get("run_id")
         work = self._threads().put(
-            thread, ns, checkpoint["id"], parent=parent, state=state, meta=self._dump(told),
+            thread,
+            ns,
+            checkpoint["id"],
+            parent=parent,
+            state=state,
+            meta=self._dump(told),
             graph_run=None if graph_run is None else str(graph_run),
-        )  # fmt: skip
+        )
         return work, _config(thread, ns, checkpoint["id"])
 
     def _put_writes(
@@ -202,9 +207,12 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         return self._threads().put_writes(thread, ns, id, rows)
 
     def _list(
-        self, config: RunnableConfig | None, filter: Mapping[str, Any] | None, before: RunnableConfig | None,
+        self,
+        config: RunnableConfig | None,
+        filter: Mapping[str, Any] | None,
+        before: RunnableConfig | None,
         limit: int | None,
-    ) -> AsyncIterator[Stored]:  # fmt: skip
+    ) -> AsyncIterator[Stored]:
         thread, ns, id = (None, None, None)  # type: tuple[str | None, str | None, str | None]
         if config is not None:
             asked = config["configurable"]
@@ -261,17 +269,23 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
     # -- the two faces ----------------------------------------------------------------------------------------------
 
     def put(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata,
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
-    ) -> RunnableConfig:  # fmt: skip
+    ) -> RunnableConfig:
         work, saved = self._put(config, checkpoint, metadata)
         self._portal.call(work)
         return saved
 
     async def aput(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata,
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
-    ) -> RunnableConfig:  # fmt: skip
+    ) -> RunnableConfig:
         work, saved = self._put(config, checkpoint, metadata)
         await self._portal.acall(work)
         return saved
@@ -295,16 +309,24 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         return None if found is None else self._tuple(found)
 
     def list(
-        self, config: RunnableConfig | None, *, filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None, limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:  # fmt: skip
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
         for found in self._portal.iterate(self._list(config, filter, before, limit)):
             yield self._tuple(found)
 
     async def alist(
-        self, config: RunnableConfig | None, *, filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None, limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:  # fmt: skip
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
         async for found in self._portal.aiterate(self._list(config, filter, before, limit)):
             yield self._tuple(found)
 

@@ -1,7 +1,7 @@
 """The OpenAI Agents SDK's `Session` on a Holdfast store: a conversation that outlives the process that holds it.
 
-    session = HoldfastSession.open("ticket-17", "sqlite:///work.db")   # or postgresql://…
-    result = await Runner.run(agent, "go on", session=session)
+session = HoldfastSession.open("ticket-17", "sqlite:///work.db")   # or postgresql://…
+result = await Runner.run(agent, "go on", session=session)
 """
 
 from __future__ import annotations

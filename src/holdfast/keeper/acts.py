@@ -36,9 +36,7 @@ def put(keeper: Keeper, actor: Actor, data: bytes, via: str, what: str, exec_id:
     """Type for the holder: checked, recorded, written, in this order."""
     keeper.input.check(data)
     now = time.time()
-    keeper.record.typed(
-        actor, keeper.controls.epoch, keeper.log.end, now, time.monotonic(), via, what, exec_id, why
-    )
+    keeper.record.typed(actor, keeper.controls.epoch, keeper.log.end, now, time.monotonic(), via, what, exec_id, why)
     keeper.input.add(data, actor.operator)
     keeper.typed += 1
     keeper.midline = data[-1:] not in _LINE_ENDS
@@ -49,8 +47,9 @@ def put(keeper: Keeper, actor: Actor, data: bytes, via: str, what: str, exec_id:
 # -- size -------------------------------------------------------------------------------------------------------
 
 
-def resize(keeper: Keeper, channel: Channel, actor: Actor, cols: int, rows: int, hold: str, *, epoch: int = 0,
-           why: str = "") -> None:  # fmt: skip
+def resize(
+    keeper: Keeper, channel: Channel, actor: Actor, cols: int, rows: int, hold: str, *, epoch: int = 0, why: str = ""
+) -> None:
     if not (1 <= cols <= limits.COLS_MAX and 1 <= rows <= limits.ROWS_MAX):
         raise Refused(
             "invalid",

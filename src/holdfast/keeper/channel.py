@@ -22,10 +22,34 @@ class Channel:
     """State of one client's connection; the keeper's loop drives it."""
 
     __slots__ = (
-        "acks", "actor", "at", "attach", "barred", "client", "corked", "decoder", "due", "fd", "grants", "host", "key",
-        "muted", "outbox", "paused", "process", "refusal", "rights", "since", "size", "sock", "to", "until", "via",
-        "want_write", "watch",
-    )  # fmt: skip
+        "acks",
+        "actor",
+        "at",
+        "attach",
+        "barred",
+        "client",
+        "corked",
+        "decoder",
+        "due",
+        "fd",
+        "grants",
+        "host",
+        "key",
+        "muted",
+        "outbox",
+        "paused",
+        "process",
+        "refusal",
+        "rights",
+        "since",
+        "size",
+        "sock",
+        "to",
+        "until",
+        "via",
+        "want_write",
+        "watch",
+    )
 
     def __init__(self, sock: socket.socket, key: str, due: float = 0.0) -> None:
         sock.setblocking(False)

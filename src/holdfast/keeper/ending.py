@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _FAILED_CODES = {"no_program": 127}  # as a shell would have it; 126 where it is there and cannot run
 
+
 def main_ended(keeper: Keeper, status: int) -> None:
     """The main program is over: what it still printed is taken, and how it ended is on disk before it is told."""
     code = keeper.main.ending(os.waitstatus_to_exitcode(status))
@@ -82,10 +83,17 @@ def finish(keeper: Keeper) -> None:
     holding.note(keeper, "ended", None, "", {"exit": keeper.exit})
     keeper.ended = True
     keeper.log.close()
-    _keep(keeper.folder, {
-        "exit": keeper.exit, "generation": keeper.manifest["generation"], "ended": True,
-        "ended_at": time.time(), "end": keeper.log.end, "requests": keeper.applied.last(),
-    })  # fmt: skip
+    _keep(
+        keeper.folder,
+        {
+            "exit": keeper.exit,
+            "generation": keeper.manifest["generation"],
+            "ended": True,
+            "ended_at": time.time(),
+            "end": keeper.log.end,
+            "requests": keeper.applied.last(),
+        },
+    )
     # A program can be over before its starter said HELLO: that line is answered first.
     _serve_while(keeper, lambda: any(c.actor is None for c in keeper.channels.values()))
     keeper.tell({"event": "ended", "exit": keeper.exit, "end": keeper.log.end, "untaken": keeper.input.untaken})

@@ -81,11 +81,15 @@ def attached(keeper: Keeper) -> list[Json]:
     """Who looks at this session, and which of them have the controls."""
     return [
         {
-            "operator": c.actor.operator, "name": c.actor.name, "via": c.via, "since": c.since,
+            "operator": c.actor.operator,
+            "name": c.actor.name,
+            "via": c.via,
+            "since": c.since,
             "mode": "control" if c.key in keeper.controls.holds else "watch",
         }
-        for c in keeper.channels.values() if c.attach and c.actor
-    ]  # fmt: skip
+        for c in keeper.channels.values()
+        if c.attach and c.actor
+    ]
 
 
 def status(keeper: Keeper) -> Json:

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from .keeper import Keeper
 
 
-def note(keeper: Keeper, kind: str, actor: Actor | None, why: str = "", facts: Json | None = None, *,
-         refusable: bool = False) -> None:  # fmt: skip
+def note(
+    keeper: Keeper, kind: str, actor: Actor | None, why: str = "", facts: Json | None = None, *, refusable: bool = False
+) -> None:
     """One entry of the record, under the epoch and at the offset of this moment; the last is `ended`."""
     if keeper.ended:
         return
@@ -44,8 +45,17 @@ def announce(keeper: Keeper) -> None:
         keeper.tell_host({"event": "spooled", "last": keeper.record.ready})
 
 
-def have(keeper: Keeper, actor: Actor, name: str, hold: Hold, *, force: bool = False, insist: bool = False,
-         epoch: int = 0, why: str = "") -> int:  # fmt: skip
+def have(
+    keeper: Keeper,
+    actor: Actor,
+    name: str,
+    hold: Hold,
+    *,
+    force: bool = False,
+    insist: bool = False,
+    epoch: int = 0,
+    why: str = "",
+) -> int:
     """Have `actor` hold the controls; how much unread input a takeover discarded.
 
     Acts that share free controls take nothing back from each other; a takeover does, from every epoch before it.
@@ -134,9 +144,10 @@ def heard(keeper: Keeper, channel: Channel) -> None:
     """Refuse what a barred channel asks without naming an epoch: it may be older than the loss."""
     if channel.barred:
         raise Refused(
-            "conflict", f"this client lost the controls and has not said that it knows; {keeper.controls.who()}",
+            "conflict",
+            f"this client lost the controls and has not said that it knows; {keeper.controls.who()}",
             "take them: hold take SESSION",
-        )  # fmt: skip
+        )
 
 
 def tell(keeper: Keeper, flushed: int = 0) -> None:

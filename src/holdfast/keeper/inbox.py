@@ -48,9 +48,10 @@ class InputQueue:
         """Raise when so much more would be too much; for whoever cannot be made to wait by not being read."""
         if self._queue and len(self._queue) + size > QUEUED_INPUT_BYTES_MAX:
             raise Refused(
-                "busy", f"the program has not taken {len(self._queue)} bytes of earlier input",
+                "busy",
+                f"the program has not taken {len(self._queue)} bytes of earlier input",
                 "wait until it reads, then send again",
-            )  # fmt: skip
+            )
 
     def check(self, data: bytes) -> None:
         """Raise when these bytes could not be typed; called before anything is recorded or written."""
@@ -86,8 +87,9 @@ class InputQueue:
         if not mode[3] & termios.ICANON:
             self._next_line = 0
             return
-        ends = {b"\n", mode[6][termios.VEOF], mode[6][termios.VEOL], mode[6][termios.VKILL],
-                mode[6][termios.VINTR]} - {b"\x00"}  # fmt: skip
+        ends = {b"\n", mode[6][termios.VEOF], mode[6][termios.VEOL], mode[6][termios.VKILL], mode[6][termios.VINTR]} - {
+            b"\x00"
+        }
         if mode[0] & termios.ICRNL:
             ends.add(b"\r")
         line = self._line

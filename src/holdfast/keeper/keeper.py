@@ -56,12 +56,54 @@ class Keeper:
 
     # Slots: a dictionary of so many names would count references to each of them, on pages that keepers share.
     __slots__ = (
-        "_accept_due", "_sources", "_sync_due", "_write_blocked", "applied", "blame", "channels", "controls", "done",
-        "ended", "epoch_ceiling", "exit", "folder", "hello_due", "input", "input_at", "leaves", "listener", "log",
-        "lost_holds", "main", "manifest", "midline", "next_key", "output_at", "output_moment", "poll", "processes",
-        "program", "query", "query_at", "reader", "record", "roles_folder", "says", "seqs", "session", "size",
-        "stopping", "sync_read", "sync_write", "syncing", "tail", "typed", "until_due", "wake_read", "wake_write",
-    )  # fmt: skip
+        "_accept_due",
+        "_sources",
+        "_sync_due",
+        "_write_blocked",
+        "applied",
+        "blame",
+        "channels",
+        "controls",
+        "done",
+        "ended",
+        "epoch_ceiling",
+        "exit",
+        "folder",
+        "hello_due",
+        "input",
+        "input_at",
+        "leaves",
+        "listener",
+        "log",
+        "lost_holds",
+        "main",
+        "manifest",
+        "midline",
+        "next_key",
+        "output_at",
+        "output_moment",
+        "poll",
+        "processes",
+        "program",
+        "query",
+        "query_at",
+        "reader",
+        "record",
+        "roles_folder",
+        "says",
+        "seqs",
+        "session",
+        "size",
+        "stopping",
+        "sync_read",
+        "sync_write",
+        "syncing",
+        "tail",
+        "typed",
+        "until_due",
+        "wake_read",
+        "wake_write",
+    )
 
     def __init__(self, folder: SessionFolder, manifest: Json, program: Program, listener: socket.socket) -> None:
         self.folder, self.manifest, self.program = folder, manifest, program
@@ -70,16 +112,22 @@ class Keeper:
         self.roles_folder = os.path.join(os.path.dirname(os.path.dirname(folder.path)), "roles")
         self.listener = listener
         self.log = OutputLog(
-            folder.out, max(end_on_disk(folder.out), int(manifest.get("offset", 0))),
-            limits.SEGMENT_BYTES, int(manifest.get("retain_bytes", limits.RETAIN_BYTES)),
-        )  # fmt: skip
+            folder.out,
+            max(end_on_disk(folder.out), int(manifest.get("offset", 0))),
+            limits.SEGMENT_BYTES,
+            int(manifest.get("retain_bytes", limits.RETAIN_BYTES)),
+        )
         self.reader = LogReader(folder.out)
         kept = (read_json(folder.controls) if os.access(folder.controls, os.F_OK) else None) or {}
         self.epoch_ceiling = int(kept.get("epoch", 0))
-        self.controls = Controls(self.epoch_ceiling, Times(
-            float(manifest.get("lease_s", limits.LEASE_S)), float(manifest.get("grace_s", limits.GRACE_S)),
-            float(manifest.get("takeover_max_s", limits.TAKEOVER_S)),
-        ))  # fmt: skip
+        self.controls = Controls(
+            self.epoch_ceiling,
+            Times(
+                float(manifest.get("lease_s", limits.LEASE_S)),
+                float(manifest.get("grace_s", limits.GRACE_S)),
+                float(manifest.get("takeover_max_s", limits.TAKEOVER_S)),
+            ),
+        )
         self.record = Record(folder.spool, int(manifest["generation"]), int(manifest.get("spooled", 0)))
         self.channels: dict[int, Channel] = {}
         self.input = InputQueue(program)
@@ -312,9 +360,7 @@ class Keeper:
         muted = self.input.full and channel.paused and not channel.host
         if want_write != channel.want_write or muted != channel.muted:
             channel.want_write, channel.muted = want_write, muted
-            self.poll.modify(
-                channel.fd, (0 if muted else select.EPOLLIN) | (select.EPOLLOUT if want_write else 0)
-            )
+            self.poll.modify(channel.fd, (0 if muted else select.EPOLLIN) | (select.EPOLLOUT if want_write else 0))
 
     def send(self, channel: Channel, data: bytes) -> None:
         self.guarded(channel, channel.send, data)

@@ -30,8 +30,20 @@ _OOM_SCORE = b"300"  # the kernel's killer takes the program before its keeper
 _TOLD_BYTES = 64 << 10  # a pipe holds that much: the child never waits for its keeper
 _MESSAGE_MAX = 8 << 10  # characters about what failed: the longest path, and with every one escaped it still fits
 # What the keeper itself needs of a manifest; the rest, environment and command, is the child's alone.
-_KEEPERS_OWN = ("id", "token", "generation", "kind", "size", "offset", "retain_bytes", "cgroup", "lease_s",
-                "grace_s", "takeover_max_s", "spooled")  # fmt: skip
+_KEEPERS_OWN = (
+    "id",
+    "token",
+    "generation",
+    "kind",
+    "size",
+    "offset",
+    "retain_bytes",
+    "cgroup",
+    "lease_s",
+    "grace_s",
+    "takeover_max_s",
+    "spooled",
+)
 _OVERDUE_MS = 500  # a start takes milliseconds; one that waits for a folder or a file which hangs has no end
 _PATH_BYTES = 8192  # longer than any path
 _DESCRIPTORS = 65536  # a spare's are a handful; this is past all of them
@@ -185,9 +197,7 @@ def _explain(number: int, stage: str, manifest: Json) -> StartFailed:
     if number == errno.ENOENT:
         return StartFailed("no_program", f"{shown}: command not found")
     if number == errno.E2BIG:
-        return StartFailed(
-            "not_executable", f"{shown}: its arguments and environment are longer than the kernel takes"
-        )
+        return StartFailed("not_executable", f"{shown}: its arguments and environment are longer than the kernel takes")
     return StartFailed("not_executable", f"{shown}: cannot be executed: {os.strerror(number)}")
 
 
@@ -261,9 +271,14 @@ def _prepare_terminal() -> str:
 def _write_facts(lock: str, manifest: Json, tty: str, keeper: int, started: int) -> None:
     """Who keeps this, in the lock's own file: for people and tests; nothing depends on it but what it says."""
     facts = {
-        "pid": keeper, "started": started, "program": os.getpid(), "protocol": frames.VERSION,
-        "generation": manifest["generation"], "at": time.time(), "tty": tty,
-    }  # fmt: skip
+        "pid": keeper,
+        "started": started,
+        "program": os.getpid(),
+        "protocol": frames.VERSION,
+        "generation": manifest["generation"],
+        "at": time.time(),
+        "tty": tty,
+    }
     fd = os.open(lock, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
     os.write(fd, json.dumps(facts, separators=(",", ":")).encode())
     os.close(fd)

@@ -24,9 +24,19 @@ class Record:
     """One spool, and the range of typing that is open. `now` is the time of day, `moment` monotonic."""
 
     __slots__ = (
-        "_began", "_generation", "_joined", "_key", "_last", "_open", "_repeats", "_to", "_until", "lost", "spool",
+        "_began",
+        "_generation",
+        "_joined",
+        "_key",
+        "_last",
+        "_open",
+        "_repeats",
+        "_to",
+        "_until",
+        "lost",
+        "spool",
         "told",
-    )  # fmt: skip
+    )
 
     def __init__(self, path: str, generation: int, floor: int) -> None:
         self.spool = Spool(path, floor)
@@ -56,8 +66,18 @@ class Record:
         for entry in over:
             self._append(entry, refusable=False)
 
-    def typed(self, actor: Actor, epoch: int, offset: int, now: float, moment: float, via: str, what: str,
-              exec_id: str = "", why: str = "") -> None:  # fmt: skip
+    def typed(
+        self,
+        actor: Actor,
+        epoch: int,
+        offset: int,
+        now: float,
+        moment: float,
+        via: str,
+        what: str,
+        exec_id: str = "",
+        why: str = "",
+    ) -> None:
         """Input is about to be written. Raises Refused when that could not be recorded."""
         key = (actor.operator, epoch, via, what, exec_id, why)
         if self._open and key == self._key and moment < self._range_due():
@@ -94,8 +114,18 @@ class Record:
             self.lost += 1  # the range stays in the record without its end
         return True
 
-    def note(self, kind: str, actor: Actor | None, epoch: int, offset: int, now: float, why: str, facts: Json,
-             refusable: bool, moment: float) -> None:  # fmt: skip
+    def note(
+        self,
+        kind: str,
+        actor: Actor | None,
+        epoch: int,
+        offset: int,
+        now: float,
+        why: str,
+        facts: Json,
+        refusable: bool,
+        moment: float,
+    ) -> None:
         """One entry. What can be refused is noted before its effect; what cannot and has no room is counted as lost."""
         entry = self._entry(kind, actor, epoch, offset, now, why, facts)
         if not (refusable and self.spool.full) and self._repeats.counted(entry, moment):
@@ -109,11 +139,17 @@ class Record:
         self, kind: str, actor: Actor | None, epoch: int, offset: int, now: float, why: str, facts: Json
     ) -> Json:
         return {
-            "at": now, "generation": self._generation, "kind": kind,
-            "operator": actor.operator if actor else None, "operator_kind": actor.kind if actor else None,
-            "name": actor.name if actor else None, "epoch": epoch, "offset": offset, "why": why[:WHY_MAX] or None,
+            "at": now,
+            "generation": self._generation,
+            "kind": kind,
+            "operator": actor.operator if actor else None,
+            "operator_kind": actor.kind if actor else None,
+            "name": actor.name if actor else None,
+            "epoch": epoch,
+            "offset": offset,
+            "why": why[:WHY_MAX] or None,
             **facts,
-        }  # fmt: skip
+        }
 
     def _append(self, entry: Json, refusable: bool) -> int:
         try:
@@ -124,7 +160,8 @@ class Record:
                 return 0
             if self.spool.full:
                 raise Refused(
-                    "busy", "the record of who acted is full: no host has fetched it for long",
+                    "busy",
+                    "the record of who acted is full: no host has fetched it for long",
                     "start the host (hold up); it fetches it at once",
                 ) from None
             raise Refused(

@@ -45,9 +45,15 @@ class Repeats:
             return False
         first = window.entry or entry
         window.entry = {
-            **entry, "at": first["at"], "epoch": first["epoch"], "offset": first["offset"], "until": entry["at"],
-            "to_epoch": entry["epoch"], "to_offset": entry["offset"], "repeated": first.get("repeated", 0) + 1,
-        }  # fmt: skip
+            **entry,
+            "at": first["at"],
+            "epoch": first["epoch"],
+            "offset": first["offset"],
+            "until": entry["at"],
+            "to_epoch": entry["epoch"],
+            "to_offset": entry["offset"],
+            "repeated": first.get("repeated", 0) + 1,
+        }
         return True
 
     def often(self, kind: str, operator: str, moment: float) -> bool:

@@ -159,8 +159,15 @@ def _prepared() -> Launch | None:
         return None
 
 
-def keep(folder: SessionFolder, pipes: bool, channel: int, launch: Launch | None, registration: str, word: _Word,
-         spent: tuple[int, ...]) -> None:  # fmt: skip
+def keep(
+    folder: SessionFolder,
+    pipes: bool,
+    channel: int,
+    launch: Launch | None,
+    registration: str,
+    word: _Word,
+    spent: tuple[int, ...],
+) -> None:
     """Be the keeper of the session in `folder` until it ends. Does not return. `spent` are a spare's descriptors."""
     try:
         take_lock(folder)

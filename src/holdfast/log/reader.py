@@ -22,9 +22,15 @@ class Piece:
     __slots__ = ("corrupt", "data", "end", "offset", "size", "stream", "time_us")
 
     def __init__(
-        self, offset: int, end: int, data: bytes | None, stream: int = 0, time_us: int = 0,
-        size: tuple[int, int] | None = None, corrupt: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        offset: int,
+        end: int,
+        data: bytes | None,
+        stream: int = 0,
+        time_us: int = 0,
+        size: tuple[int, int] | None = None,
+        corrupt: bool = False,
+    ) -> None:
         self.offset, self.end, self.data = offset, end, data
         self.stream, self.time_us, self.size, self.corrupt = stream, time_us, size, corrupt
 
@@ -85,9 +91,7 @@ class LogReader:
             if idx >= 0:
                 os.close(idx)
 
-    def _records(
-        self, out: int, idx: int, segment: int, start: int, to: int, resizes: bool
-    ) -> Iterator[Piece]:
+    def _records(self, out: int, idx: int, segment: int, start: int, to: int, resizes: bool) -> Iterator[Piece]:
         at = start
         slot = self._find(idx, start) if idx >= 0 else 0
         while idx >= 0:
@@ -117,7 +121,7 @@ class LogReader:
 
     def _checked(
         self, out: int, segment: int, offset: int, length: int, crc: int, kind: int, time_us: int, at: int, to: int
-    ) -> Piece:  # fmt: skip
+    ) -> Piece:
         data = os.pread(out, length, offset - segment)
         end = min(offset + length, to)
         # The newest record may grow between reading it and reading its bytes; its first `length` bytes stay.

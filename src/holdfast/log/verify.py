@@ -42,8 +42,9 @@ def finding(checked: list[tuple[str, Verdict]]) -> Finding:
     damaged = [f"{name} at offset {v.damaged[0][0]} ({len(v.damaged)} in all)" for name, v in checked if v.damaged]
     if damaged:
         return fail(
-            "logs", f"stretches that do not match their checksums: {some(damaged)}",
+            "logs",
+            f"stretches that do not match their checksums: {some(damaged)}",
             "they are read as gaps and the rest as it was; check the disk, and restore a backup if you need them",
-        )  # fmt: skip
+        )
     total, gaps = sum(v.bytes for _, v in checked), sum(len(v.missing) for _, v in checked)
     return ok("logs", f"{len(checked)} with {total} bytes match their checksums" + (f", {gaps} gaps" if gaps else ""))

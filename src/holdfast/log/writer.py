@@ -17,9 +17,26 @@ class OutputLog:
     """
 
     __slots__ = (
-        "_count", "_crc", "_folder", "_idx", "_kept", "_kind", "_length", "_offset", "_out", "_retain",
-        "_segment_bytes", "_starts", "_time_us", "_unwritten", "dropped", "durable", "end", "refused", "start",
-    )  # fmt: skip
+        "_count",
+        "_crc",
+        "_folder",
+        "_idx",
+        "_kept",
+        "_kind",
+        "_length",
+        "_offset",
+        "_out",
+        "_retain",
+        "_segment_bytes",
+        "_starts",
+        "_time_us",
+        "_unwritten",
+        "dropped",
+        "durable",
+        "end",
+        "refused",
+        "start",
+    )
 
     def __init__(self, folder: str, end: int, segment_bytes: int, retain_bytes: int) -> None:
         self._folder = folder

@@ -35,8 +35,9 @@ def told(session: str, result: Json, room: int) -> Json:
     each = max(_LEAST, room // max(1, len(shown) + (error is not None)))
     about: Json = {
         "outputs": [_item(session, str(result["exec_id"]), n, item, each) for n, item in shown],
-        "error": None if error is None else _error(error, each), "execution_count": result["execution_count"],
-    }  # fmt: skip
+        "error": None if error is None else _error(error, each),
+        "execution_count": result["execution_count"],
+    }
     if last:
         about["outputs_left_out"] = last - first  # between the first ones and the last ones
     if result.get("outputs_omitted"):

@@ -1,8 +1,8 @@
 """Resources: screens and logs of sessions, tasks, the report and the guide, by address.
 
-    hold://guide · hold://report · hold://tasks · hold://tasks/ID
-    hold://sessions/NAME/screen · hold://sessions/NAME/log
-    hold://cells/NAME/EXEC_ID/N/TYPE        one type of the N-th output of a kernel's cell, as `exec` names it
+hold://guide · hold://report · hold://tasks · hold://tasks/ID
+hold://sessions/NAME/screen · hold://sessions/NAME/log
+hold://cells/NAME/EXEC_ID/N/TYPE        one type of the N-th output of a kernel's cell, as `exec` names it
 """
 
 from __future__ import annotations

@@ -42,85 +42,143 @@ TOOLS: dict[str, Json] = {
     ),
     "run": _tool(
         "Start a program (shell source) that outlives you; else a shell, or a kernel (python3), for exec.",
-        command=_S, kernel=_S, name=_S, cwd=_S, why=_S,
+        command=_S,
+        kernel=_S,
+        name=_S,
+        cwd=_S,
+        why=_S,
     ),
     "exec": _tool(
         "Run a command in a session's shell, or code in its kernel: exact exit code, output. Not over in time: "
         "wait for=done=EXEC_ID. "
         "step=RUN:KEY makes it a durable step, done once.",
-        "session command", session=_S, command=_S, wait_s=_N, max_tokens=_I, step=_S, effect=_EFFECT, why=_S,
+        "session command",
+        session=_S,
+        command=_S,
+        wait_s=_N,
+        max_tokens=_I,
+        step=_S,
+        effect=_EFFECT,
+        why=_S,
     ),
     "read": _tool(
         "Output, consuming nothing: its end, or from an offset on; as rendered screen; a command's result.",
-        "session", session=_S, exec_id=_S, max_tokens=_I, screen=_B, **{"from": _I},
+        "session",
+        session=_S,
+        exec_id=_S,
+        max_tokens=_I,
+        screen=_B,
+        **{"from": _I},
     ),
     "wait": _tool(
         "Wait for an event; on timeout call again with from=offset.",
         "for",
-        session=_S, wait_s=_N,
+        session=_S,
+        wait_s=_N,
         **{"for": _said(_S, "exit, done=EXEC_ID, input, quiet=S, port=N, text=RE2, answer=ASK"), "from": _I},
     ),
     "send": _tool(
         "Type into a session. Passwords are for people.",
-        "session", session=_S, text=_S, enter=_B, keys=_said(_L, "Tab, Up, C-c"), why=_S,
+        "session",
+        session=_S,
+        text=_S,
+        enter=_B,
+        keys=_said(_L, "Tab, Up, C-c"),
+        why=_S,
     ),
     "kill": _tool(
         "End a session's process tree, or signal it.",
-        "session", session=_S, signal=_S, why=_S,
+        "session",
+        session=_S,
+        signal=_S,
+        why=_S,
     ),
     "ports": _tool("Listening ports, whose they are.", port=_I),
     "ask": _tool(
         "Ask a person; if still open: wait for=answer=ASK.",
-        "text", text=_S, options=_L, session=_S, wait_s=_N,
+        "text",
+        text=_S,
+        options=_L,
+        session=_S,
+        wait_s=_N,
     ),
     "resume": _tool(
         "Begin here: where the work stands, checked against what runs.",
-        task=_S, project=_S, max_tokens=_I,
+        task=_S,
+        project=_S,
+        max_tokens=_I,
     ),
     "task": _tool(
         "start gives a run for steps and notes; done runs the verification.",
         "do",
         do={"enum": ["ls", "show", "add", "start", "next", "done", "fail", "block", "unblock", "retry", "cancel"]},
-        task=_S, project=_S, more=_said(_O, "add: title, contract, after, phase; block: question"), why=_S,
+        task=_S,
+        project=_S,
+        more=_said(_O, "add: title, contract, after, phase; block: question"),
+        why=_S,
     ),
     "step": _tool(
         "Intent before an effect, outcome after. begin says execute, reuse (done before) or in_doubt: "
         "look, then settle.",
         "run do",
-        run=_S, do={"enum": ["begin", "end", "fail", "settle", "ls"]}, key=_S, effect=_EFFECT, args=_ANY, result=_ANY,
-        outcome={"enum": ["done", "not_done", "failed"]}, evidence=_S, why=_S,
+        run=_S,
+        do={"enum": ["begin", "end", "fail", "settle", "ls"]},
+        key=_S,
+        effect=_EFFECT,
+        args=_ANY,
+        result=_ANY,
+        outcome={"enum": ["done", "not_done", "failed"]},
+        evidence=_S,
+        why=_S,
     ),
     "checkpoint": _tool(
         "Save (with state) or show where a run stands.",
         "run",
-        run=_S, label=_S,
+        run=_S,
+        label=_S,
         state=_said(_O, "goal, constraints, plan, current_step, context, open_paths, resume_point"),
     ),
     "note": _tool(
         "A thought for whoever goes on.",
-        "run text", run=_S, text=_S, kind={"enum": ["decision", "learned", "rejected", "question"]},
+        "run text",
+        run=_S,
+        text=_S,
+        kind={"enum": ["decision", "learned", "rejected", "question"]},
     ),
     "artifact": _tool(
         "Keep (content or path), read or list a run's files.",
-        "run", run=_S, name=_S, content=_S, path=_S,
+        "run",
+        run=_S,
+        name=_S,
+        content=_S,
+        path=_S,
     ),
     "claim": _tool(
         "State a fact for later, or check which still hold.",
-        "do", do={"enum": ["add", "check"]}, task=_S, run=_S, session=_S, port=_I, file=_S, pid=_I, command=_S,
+        "do",
+        do={"enum": ["add", "check"]},
+        task=_S,
+        run=_S,
+        session=_S,
+        port=_I,
+        file=_S,
+        pid=_I,
+        command=_S,
     ),
-}  # fmt: skip
+}
 
 
 def listed(*, paths: bool = True) -> list[Json]:
     """As `tools/list` gives them; without `paths`, to a client whose files are not this process's to open."""
     return [
         {
-            "name": name, "description": tool["description"],
+            "name": name,
+            "description": tool["description"],
             "inputSchema": tool["inputSchema"] if paths else _without_paths(name, tool["inputSchema"]),
             **({"annotations": {"readOnlyHint": True}} if name in _LOOKING else {}),
         }
         for name, tool in TOOLS.items()
-    ]  # fmt: skip
+    ]
 
 
 def _without_paths(name: str, schema: Json) -> Json:
@@ -131,9 +189,13 @@ def _without_paths(name: str, schema: Json) -> Json:
 _PATHS = {"artifact": "path", "claim": "file"}  # arguments that name a file to be opened
 _LOOKING = frozenset({"status", "read", "wait", "ports", "resume"})
 _TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "object": (dict,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "object": (dict,),
     "array": (list,),
-}  # fmt: skip
+}
 
 
 def fault(name: str, args: Json) -> tuple[str, str] | None:

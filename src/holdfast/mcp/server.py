@@ -28,11 +28,23 @@ Who = Callable[[Any], Awaitable[Agent]]  # the agent behind a request's context
 log = logging.getLogger("holdfast.mcp")
 
 _HANDLERS: dict[str, Callable[[Call, Json], Awaitable[Any]]] = {
-    "status": sessions.status, "run": sessions.run, "exec": sessions.exec_, "read": sessions.read,
-    "wait": sessions.wait, "send": sessions.send, "kill": sessions.kill, "ports": sessions.ports, "ask": asking.ask,
-    "resume": work.resume, "task": work.task, "step": work.step, "checkpoint": work.checkpoint, "note": work.note,
-    "artifact": work.artifact, "claim": work.claim,
-}  # fmt: skip
+    "status": sessions.status,
+    "run": sessions.run,
+    "exec": sessions.exec_,
+    "read": sessions.read,
+    "wait": sessions.wait,
+    "send": sessions.send,
+    "kill": sessions.kill,
+    "ports": sessions.ports,
+    "ask": asking.ask,
+    "resume": work.resume,
+    "task": work.task,
+    "step": work.step,
+    "checkpoint": work.checkpoint,
+    "note": work.note,
+    "artifact": work.artifact,
+    "claim": work.claim,
+}
 _CHANGES_LIST = frozenset({"run", "kill"})  # tools after which other sessions are there
 _CHANGES_TASKS = frozenset({"task"})
 
@@ -142,9 +154,7 @@ class Surface:
         _watchers(ctx).remove(str(params.uri))
         return types.EmptyResult()
 
-    async def listen(
-        self, ctx: Any, params: types.SubscriptionsListenRequestParams
-    ) -> types.SubscriptionsListenResult:
+    async def listen(self, ctx: Any, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
         """One stream of the stateless era: its own bus, so that nobody hears of what another may see."""
         agent = await self._agent(ctx)
         bus, watchers = InMemorySubscriptionBus(), Watchers()
@@ -201,11 +211,18 @@ def _failed(e: HoldfastError) -> types.CallToolResult:
 def build(who: Who, wait_max: float | None) -> tuple[Server[Any], InitializationOptions]:
     surface = Surface(who, wait_max)
     server: Server[Any] = Server(
-        "holdfast", version=VERSION, instructions=guide.INSTRUCTIONS,
-        on_list_tools=surface.list_tools, on_call_tool=surface.call_tool,
-        on_list_prompts=surface.list_prompts, on_get_prompt=surface.get_prompt,
-        on_list_resources=surface.list_resources, on_list_resource_templates=surface.list_templates,
-        on_read_resource=surface.read_resource, on_subscribe_resource=surface.subscribe,
-        on_unsubscribe_resource=surface.unsubscribe, on_subscriptions_listen=surface.listen,
-    )  # fmt: skip
+        "holdfast",
+        version=VERSION,
+        instructions=guide.INSTRUCTIONS,
+        on_list_tools=surface.list_tools,
+        on_call_tool=surface.call_tool,
+        on_list_prompts=surface.list_prompts,
+        on_get_prompt=surface.get_prompt,
+        on_list_resources=surface.list_resources,
+        on_list_resource_templates=surface.list_templates,
+        on_read_resource=surface.read_resource,
+        on_subscribe_resource=surface.subscribe,
+        on_unsubscribe_resource=surface.unsubscribe,
+        on_subscriptions_listen=surface.listen,
+    )
     return server, server.create_initialization_options(NotificationOptions(resources_changed=True))

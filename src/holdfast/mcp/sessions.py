@@ -45,10 +45,20 @@ async def run(call: Call, args: Json) -> Json:
     if command and args.get("kernel"):
         raise invalid("a session runs a command or a kernel", "leave one out; exec gives the kernel its code")
     request = start_request(
-        [_SHELL, "-c", command] if command else None, name=args.get("name"), cwd=args.get("cwd"),
-        env=None, pipes=False, size=None, restart="never", idle_ttl=None, acts_as=None,
-        why=args.get("why"), pids_max=None, memory_max=None, kernel=args.get("kernel"),
-    )  # fmt: skip
+        [_SHELL, "-c", command] if command else None,
+        name=args.get("name"),
+        cwd=args.get("cwd"),
+        env=None,
+        pipes=False,
+        size=None,
+        restart="never",
+        idle_ttl=None,
+        acts_as=None,
+        why=args.get("why"),
+        pids_max=None,
+        memory_max=None,
+        kernel=args.get("kernel"),
+    )
     made = await call.host.call("run", standing=True, timeout=call.patience(None), **request)
     if "ask" in made:  # a person is asked, or has said yes this moment
         return views.waiting(made)
@@ -83,9 +93,10 @@ async def _in_time(
         known = {"session": session, "exec_id": exec_id}
         if (await call.host.call("exec_outcome", since=since, **known))["known"] == "never":
             raise HoldfastError(
-                "busy", "the session's shell did not come to its prompt in time; nothing was run",
+                "busy",
+                "the session's shell did not come to its prompt in time; nothing was run",
                 "call again, or look: status, read screen=true",
-            ) from None  # fmt: skip
+            ) from None
         result: Json = await call.host.call("exec_result", **known)
         return result
 
@@ -129,8 +140,12 @@ async def _result(session: AsyncSession, result: Json, max_tokens: int | None) -
     if result["state"] == WAITING:
         step = {"step": result["step"]} if "step" in result else {}
         return {"session": session.name, "exec_id": result["exec_id"], **views.waiting(result), **step}
-    told: Json = {"session": session.name, "exec_id": result["exec_id"], "state": result["state"],
-                  "exit_code": result["exit_code"]}  # fmt: skip
+    told: Json = {
+        "session": session.name,
+        "exec_id": result["exec_id"],
+        "state": result["state"],
+        "exit_code": result["exit_code"],
+    }
     start, end, room = result["start"], result["end"], texts.budget(max_tokens)
     cell = cells.told(session.name, result, room // 2)
     if start is None:
@@ -258,9 +273,10 @@ async def send(call: Call, args: Json) -> Json:
     answers = text or args.get("enter") or not _GIVE_UP.issuperset(keys)
     if seen["activity"]["kind"] == "waiting_for_secret" and answers:
         raise HoldfastError(
-            "not_allowed", f"{seen['name']} waits for a secret, which is never yours to type",
+            "not_allowed",
+            f"{seen['name']} waits for a secret, which is never yours to type",
             "a person answers it in the inbox; wait for=quiet, or send keys C-c to give up",
-        )  # fmt: skip
+        )
     session = AsyncSession(call.host, seen["id"], seen["name"])
     done = await session.send_raw(
         text, enter=bool(args.get("enter")), keys=keys, why=args.get("why"), approval=call.patience(None)

@@ -50,15 +50,18 @@ def held(s: Json, me: str) -> Json:
 def full(s: Json, me: str) -> Json:
     """All that helps to decide what to do with one session."""
     about = session(s, me) | {
-        "command": " ".join(s["command"])[:_COMMAND_SHOWN], "cwd": s["cwd"], "pid": s["pid"],
-        "generation": s["generation"], "output": {"start": s["output"]["start"], "end": s["output"]["end"]},
+        "command": " ".join(s["command"])[:_COMMAND_SHOWN],
+        "cwd": s["cwd"],
+        "pid": s["pid"],
+        "generation": s["generation"],
+        "output": {"start": s["output"]["start"], "end": s["output"]["end"]},
         "ports": [{k: p[k] for k in ("port", "address", "pid")} for p in s["ports"]],
         "processes": [
             {"pid": p["pid"], "ppid": p["ppid"], "command": p["command"][:_COMMAND_SHOWN]}
             for p in s["processes"][:_PROCESSES_SHOWN]
         ],
         "observed_at": s["observed_at"],
-    }  # fmt: skip
+    }
     if s["state"] != "live":
         about["evidence"] = s["activity"]["evidence"]
     if len(s["processes"]) > _PROCESSES_SHOWN:

@@ -1,12 +1,12 @@
 """What needs a human's yes before an agent runs it: rules of config.toml, and the text that is shown. Pure.
 
-    [[approve]]
-    pattern = 'git push|rm -rf'          # RE2, searched in the command; left out: every command
-    session = "deploy*"                  # glob over session names; left out: all
-    verbs = ["exec", "run", "send"]      # left out: these three; send is everything typed, and `contract` the edit of
-                                         # what a person laid down about the work (the glob is over PROJECT/TASK)
-    kinds = ["agent", "service"]         # whose commands; left out: both
-    timeout = "5m"                       # no answer in time is a no
+[[approve]]
+pattern = 'git push|rm -rf'          # RE2, searched in the command; left out: every command
+session = "deploy*"                  # glob over session names; left out: all
+verbs = ["exec", "run", "send"]      # left out: these three; send is everything typed, and `contract` the edit of
+                                     # what a person laid down about the work (the glob is over PROJECT/TASK)
+kinds = ["agent", "service"]         # whose commands; left out: both
+timeout = "5m"                       # no answer in time is a no
 """
 
 from __future__ import annotations
@@ -43,7 +43,12 @@ class Rule:
     __slots__ = ("kinds", "matcher", "pattern", "session", "timeout_s", "verbs")
 
     def __init__(
-        self, pattern: str, matcher: Pattern, session: str, verbs: frozenset[str], kinds: frozenset[str],
+        self,
+        pattern: str,
+        matcher: Pattern,
+        session: str,
+        verbs: frozenset[str],
+        kinds: frozenset[str],
         timeout_s: float,
     ) -> None:
         self.pattern, self.matcher, self.session = pattern, matcher, session
@@ -129,15 +134,17 @@ def env_changes(env: Mapping[str, str], base: Mapping[str, str]) -> dict[str, st
     """What differs from the host's own environment (None: it is missing). A secret's value is not shown to anybody."""
     changed: dict[str, str | None] = {
         k: visible(v) if not _SECRET_NAME.search(k) else f"(hidden, {len(v)} characters)"
-        for k, v in sorted(env.items()) if base.get(k) != v
-    }  # fmt: skip
+        for k, v in sorted(env.items())
+        if base.get(k) != v
+    }
     return changed | dict.fromkeys(sorted(set(base) - set(env)))
 
 
 def check_length(shown: str) -> str:
     if len(shown) > APPROVAL_TEXT_MAX:
         raise HoldfastError(
-            "not_allowed", f"a command of {len(shown)} characters needs approval, and is too long to be looked at",
+            "not_allowed",
+            f"a command of {len(shown)} characters needs approval, and is too long to be looked at",
             f"put it into a file, and ask for a command of at most {APPROVAL_TEXT_MAX} characters",
-        )  # fmt: skip
+        )
     return shown

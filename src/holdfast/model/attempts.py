@@ -15,8 +15,22 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-ACTIONS = ("prepare", "start", "wait", "stop", "clear", "compare", "verify", "accept", "reject", "block",
-           "leave", "abandon", "drop", "end")  # fmt: skip
+ACTIONS = (
+    "prepare",
+    "start",
+    "wait",
+    "stop",
+    "clear",
+    "compare",
+    "verify",
+    "accept",
+    "reject",
+    "block",
+    "leave",
+    "abandon",
+    "drop",
+    "end",
+)
 
 # (action, what came of it) -> next action. `judge` is decided by the facts, below.
 COURSE: dict[tuple[str, str], str] = {

@@ -1,14 +1,14 @@
 """A task's contract: what is wanted, within which bounds, and how one sees that it is done. Checked whole. Pure.
 
-    goal = "Logging in works without a password"     # `intent` is the same word
-    scope = ["src/login/**"]                         # paths relative to the project's root
-    constraints = ["no new dependency"]
-    acceptance = ["a link in a mail logs in"]
-    artifacts = ["docs/login.md"]                    # what will be there afterwards
-    verification = ["pytest -q tests/login", {command = ["make", "lint"], timeout_s = 60}, {profile = "slow"}]
-    backend = "claude"
-    timeout_s = 1800
-    depends_on = ["1.4"]
+goal = "Logging in works without a password"     # `intent` is the same word
+scope = ["src/login/**"]                         # paths relative to the project's root
+constraints = ["no new dependency"]
+acceptance = ["a link in a mail logs in"]
+artifacts = ["docs/login.md"]                    # what will be there afterwards
+verification = ["pytest -q tests/login", {command = ["make", "lint"], timeout_s = 60}, {profile = "slow"}]
+backend = "claude"
+timeout_s = 1800
+depends_on = ["1.4"]
 """
 
 from __future__ import annotations
@@ -106,9 +106,16 @@ def check(
 
 
 _EMPTY: Mapping[str, Any] = {
-    "title": None, "goal": None, "scope": [], "constraints": [], "acceptance": [], "artifacts": [],
-    "verification": [], "backend": None, "timeout_s": None,
-}  # fmt: skip
+    "title": None,
+    "goal": None,
+    "scope": [],
+    "constraints": [],
+    "acceptance": [],
+    "artifacts": [],
+    "verification": [],
+    "backend": None,
+    "timeout_s": None,
+}
 
 
 def bad(what: str, faults: list[str]) -> HoldfastError:
@@ -151,8 +158,9 @@ def _path_faults(made: Json) -> list[str]:
     paths = made["scope"] if isinstance(made["scope"], list) else []
     return [
         f"scope {path[:60]!r} leaves the project's root"
-        for path in paths if isinstance(path, str) and (path.startswith("/") or ".." in path.split("/"))
-    ]  # fmt: skip
+        for path in paths
+        if isinstance(path, str) and (path.startswith("/") or ".." in path.split("/"))
+    ]
 
 
 def _time_faults(name: str, found: object) -> list[str]:

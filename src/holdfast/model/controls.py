@@ -182,8 +182,11 @@ class Controls:
         """A process ended that was watched; true when the controls became free. It gets nothing back, either."""
         if self.origin_process == process:
             self.origin, self.origin_process = None, 0
-        ended = [name for name, hold in self.holds.items() if hold.process == process
-                 and holds.outcome(self._human, hold, holds.GONE) == holds.ENDS]  # fmt: skip
+        ended = [
+            name
+            for name, hold in self.holds.items()
+            if hold.process == process and holds.outcome(self._human, hold, holds.GONE) == holds.ENDS
+        ]
         return any(self.drop(name) for name in ended)
 
     def lapse(self, now: float) -> bool:

@@ -22,8 +22,20 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
     Chain = tuple["Grant", ...]  # from the operator's own grant up to the root
 
-VERBS = ("view", "start", "request_control", "type", "signal", "resize", "exec", "stop", "work", "approve", "delegate",
-         "enrol")  # fmt: skip
+VERBS = (
+    "view",
+    "start",
+    "request_control",
+    "type",
+    "signal",
+    "resize",
+    "exec",
+    "stop",
+    "work",
+    "approve",
+    "delegate",
+    "enrol",
+)
 HUMAN_ONLY = frozenset({"approve", "delegate", "enrol"})  # an agent or a service never has these, whatever was signed
 KINDS = ("human", "agent", "service")
 OWN = "@own"  # the sessions that the operator started, or that act as it
@@ -46,9 +58,18 @@ class Grant:
     __slots__ = ("at", "by", "depth", "id", "operator", "parent", "sessions", "until", "verbs")
 
     def __init__(
-        self, *, id: str, operator: str, parent: str | None, verbs: Iterable[str], sessions: Iterable[str],
-        until: float | None, depth: int, by: str, at: float,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        id: str,
+        operator: str,
+        parent: str | None,
+        verbs: Iterable[str],
+        sessions: Iterable[str],
+        until: float | None,
+        depth: int,
+        by: str,
+        at: float,
+    ) -> None:
         self.id, self.operator, self.parent, self.by = id, operator, parent, by
         self.verbs, self.sessions = tuple(sorted(set(verbs))), tuple(sorted(set(sessions)))
         self.until, self.depth, self.at = until, depth, at
@@ -81,10 +102,16 @@ def parse(value: Mapping[str, object]) -> Grant:
     if not isinstance(at, (int, float)) or not (until is None or isinstance(until, (int, float))):
         raise refused("a grant's times are seconds since 1970", "--ttl 2h")
     return Grant(
-        id=str(value["id"]), operator=str(value["operator"]), by=str(value["by"]), verbs=map(str, verbs),
-        parent=None if value["parent"] is None else str(value["parent"]), sessions=map(str, sessions),
-        until=None if until is None else float(until), depth=depth, at=float(at),
-    )  # fmt: skip
+        id=str(value["id"]),
+        operator=str(value["operator"]),
+        by=str(value["by"]),
+        verbs=map(str, verbs),
+        parent=None if value["parent"] is None else str(value["parent"]),
+        sessions=map(str, sessions),
+        until=None if until is None else float(until),
+        depth=depth,
+        at=float(at),
+    )
 
 
 def check_verbs(verbs: Iterable[object]) -> None:
@@ -96,8 +123,10 @@ def check_verbs(verbs: Iterable[object]) -> None:
 def check_kind(verbs: Iterable[str], kind: str) -> None:
     barred = sorted(HUMAN_ONLY.intersection(verbs))
     if kind != "human" and barred:
-        raise refused(f"an {kind} never has {' or '.join(barred)}".replace("an service", "a service"),
-                      "only a human decides who may do what")  # fmt: skip
+        raise refused(
+            f"an {kind} never has {' or '.join(barred)}".replace("an service", "a service"),
+            "only a human decides who may do what",
+        )
 
 
 def check_child(child: Grant, parent: Grant, now: float) -> None:
@@ -113,8 +142,10 @@ def check_child(child: Grant, parent: Grant, now: float) -> None:
         raise refused(f"the grant is wider than its parent: {', '.join(wider)}", "grant only what you have")
     for glob in child.sessions:
         if not any(covers(p, glob) for p in parent.sessions):
-            raise refused(f"the grant is wider than its parent: {glob} is not within {', '.join(parent.sessions)}",
-                          "grant only what you have")  # fmt: skip
+            raise refused(
+                f"the grant is wider than its parent: {glob} is not within {', '.join(parent.sessions)}",
+                "grant only what you have",
+            )
     if parent.until is not None and (child.until is None or child.until > parent.until):
         raise refused("the grant is wider than its parent: it would last longer", "--ttl")
     if child.until is not None and child.until <= now:
@@ -148,9 +179,7 @@ def matches(grant: Grant, scope: Scope | None) -> bool:
     return False
 
 
-def chain_of(
-    grant: Grant, known: Mapping[str, Grant], dead: Callable[[Grant], bool], host: str
-) -> Chain | None:
+def chain_of(grant: Grant, known: Mapping[str, Grant], dead: Callable[[Grant], bool], host: str) -> Chain | None:
     """The links from a grant up to the host's root, or None where one is missing, revoked or wider than the next."""
     links = [grant]
     while True:

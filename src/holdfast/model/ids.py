@@ -78,9 +78,7 @@ def resolve(wanted: str, known: dict[str, str]) -> str:
     if len(hits) == 1:
         return hits[0]
     if len(hits) > 1:
-        raise HoldfastError(
-            "not_found", f"{wanted!r} begins {len(hits)} session ids", "give more letters, or the name"
-        )
+        raise HoldfastError("not_found", f"{wanted!r} begins {len(hits)} session ids", "give more letters, or the name")
     if wanted.startswith("run_"):  # the other thing with a past to look at
         hint = f"of a run: hold work status {wanted[:80]}, hold history {wanted[:80]}"
         raise HoldfastError("not_found", f"{wanted[:80]!r} is a run, not a session", hint)

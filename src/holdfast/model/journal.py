@@ -60,8 +60,12 @@ class Verdict:
 
 
 def verify(
-    rows: Iterable[Row], heads: Iterable[Json], host: str, signed: Callable[[Json], bool], known: Iterable[Json] = (),
-) -> Verdict:  # fmt: skip
+    rows: Iterable[Row],
+    heads: Iterable[Json],
+    host: str,
+    signed: Callable[[Json], bool],
+    known: Iterable[Json] = (),
+) -> Verdict:
     """Walk the chain once. `heads` are the ones kept with it, `known` those kept elsewhere (a file, a memory)."""
     at_number: dict[int, list[Json]] = {}
     kept = set()

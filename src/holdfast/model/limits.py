@@ -20,9 +20,7 @@ SIZE_DEFAULT = (80, 24)
 # Output log
 SEGMENT_BYTES = 8 << 20  # pruning frees this much at a time
 RETAIN_BYTES = 256 << 20  # the newest output kept per session: an hour-long chatty build
-RECORD_BYTES_MAX = (
-    64 << 10
-)  # one checksum covers at most this much, so one flipped bit costs at most this much
+RECORD_BYTES_MAX = 64 << 10  # one checksum covers at most this much, so one flipped bit costs at most this much
 COALESCE_US = 10_000  # output within 10 ms is one index record: finer than an eye or a replay can tell
 SYNC_DELAY_S = 1.0  # fdatasync at most about once a second (design: output.durable)
 
@@ -75,9 +73,7 @@ SESSIONS_MAX = 2000  # live sessions of one host
 EXECS_KEPT = 200  # finished exec records kept per session
 KEEPER_ANSWER_S = 5.0  # a keeper that does not answer for so long is reported, not waited for
 EMULATORS_MAX = 64  # screens kept warm; the rest are rebuilt from their keyframe and log
-EMULATOR_STRIDE_BYTES = (
-    256 << 10
-)  # background emulation runs in steps of this, so attach has little to catch up
+EMULATOR_STRIDE_BYTES = 256 << 10  # background emulation runs in steps of this, so attach has little to catch up
 EXEC_OUTPUT_BYTES = 1 << 20  # of an exec's output given as one value unless asked otherwise: head and tail are kept
 INLINE_OUTPUT_BYTES = 64 << 10  # an exec's output up to this comes with its result, more is read by offset
 PATTERN_MAX = 1000  # characters of a regular expression

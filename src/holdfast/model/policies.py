@@ -36,9 +36,14 @@ _TEXT_MAX = 4000  # characters of a classification's detail or focus: a person r
 def default() -> Json:
     """What holds for a project without a policy: version 0."""
     return {
-        "retry": {**_COUNTS, "delay_s": 0.0}, "routing": [], "backends": [], "verification": {"profiles": {}},
-        "timeout_s": TASK_TIMEOUT_S, "lease_s": RUN_LEASE_S, "overlap": OVERLAPS[0],
-    }  # fmt: skip
+        "retry": {**_COUNTS, "delay_s": 0.0},
+        "routing": [],
+        "backends": [],
+        "verification": {"profiles": {}},
+        "timeout_s": TASK_TIMEOUT_S,
+        "lease_s": RUN_LEASE_S,
+        "overlap": OVERLAPS[0],
+    }
 
 
 def check(given: object) -> Json:
@@ -130,16 +135,15 @@ def _profiles(found: object) -> tuple[Json, list[str]]:
 # -- backends ----------------------------------------------------------------------------------------------------------
 
 
-def check_backend(
-    name: object, template: object, env: object, timeout_s: object, terminal: object = False
-) -> Json:
+def check_backend(name: object, template: object, env: object, timeout_s: object, terminal: object = False) -> Json:
     """A backend: the command line that does a task, with {contract} {brief} {task} in its arguments."""
     check_id(name, "a backend's name")
     faults = command_faults("template", template) if isinstance(template, list) else ["template is a list of words"]
     if env is not None and not (
-        isinstance(env, dict) and all(isinstance(k, str) and k and "=" not in k for k in env)
+        isinstance(env, dict)
+        and all(isinstance(k, str) and k and "=" not in k for k in env)
         and all(isinstance(v, str) and "\0" not in v for v in env.values())
-    ):  # fmt: skip
+    ):
         faults.append("env is a table of names and text")
     faults += _time_faults("timeout_s", timeout_s)
     if not isinstance(terminal, bool):
@@ -175,9 +179,14 @@ def check_classification(found: object, *, detail: str = "", earlier: int = 0) -
         if len(str(given.get(name, ""))) > _TEXT_MAX:
             raise invalid(f"{name} has at most {_TEXT_MAX:,} characters", "keep the rest as an artifact")
     return {
-        "failure_type": "unknown", "failure_detail": detail, "suggested_focus": "",
-        "convergence": "steady" if earlier else "first", "signature": None, "failing": [], **given,
-    }  # fmt: skip
+        "failure_type": "unknown",
+        "failure_detail": detail,
+        "suggested_focus": "",
+        "convergence": "steady" if earlier else "first",
+        "signature": None,
+        "failing": [],
+        **given,
+    }
 
 
 def spent(policy: Mapping[str, Any], used: int, classifications: Sequence[Mapping[str, Any] | None]) -> str | None:

@@ -1,23 +1,23 @@
 """holdfast.toml: `[session.NAME]` tables to the sessions they describe, in the order to start them. Pure.
 
-    [session.db]
-    command = "exec postgres -D data"        # a string is shell source, a list is program and arguments
-    wait = "port=5432"                       # what must be true before those that come after it start
+[session.db]
+command = "exec postgres -D data"        # a string is shell source, a list is program and arguments
+wait = "port=5432"                       # what must be true before those that come after it start
 
-    [session.web]
-    command = ["npm", "run", "dev"]
-    cwd = "frontend"                         # relative to the file
-    env = { PORT = "3000" }
-    after = "db"                             # a name, or a list of names
-    size = "120x40"
-    restart = "on-failure"
-    idle_ttl = "2h"
-    pipes = false
-    isolate = true                           # see only the system and its own folder
-    read = ["~/.cache/pip"]                  # isolated, but may read these; `write` likewise
-    network = false
-    limits = { pids = 500, memory = "1G" }
-    wait_timeout = "60s"
+[session.web]
+command = ["npm", "run", "dev"]
+cwd = "frontend"                         # relative to the file
+env = { PORT = "3000" }
+after = "db"                             # a name, or a list of names
+size = "120x40"
+restart = "on-failure"
+idle_ttl = "2h"
+pipes = false
+isolate = true                           # see only the system and its own folder
+read = ["~/.cache/pip"]                  # isolated, but may read these; `write` likewise
+network = false
+limits = { pids = 500, memory = "1G" }
+wait_timeout = "60s"
 """
 
 from __future__ import annotations
@@ -44,8 +44,27 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 class Recipe:
     """One session to start: the arguments of a run request, and how it stands to the others."""
 
-    __slots__ = ("after", "command", "cwd", "env", "folder", "idle_ttl", "isolate", "kernel", "memory", "name",
-                 "network", "pids", "pipes", "read", "restart", "size", "wait", "wait_s", "write")  # fmt: skip
+    __slots__ = (
+        "after",
+        "command",
+        "cwd",
+        "env",
+        "folder",
+        "idle_ttl",
+        "isolate",
+        "kernel",
+        "memory",
+        "name",
+        "network",
+        "pids",
+        "pipes",
+        "read",
+        "restart",
+        "size",
+        "wait",
+        "wait_s",
+        "write",
+    )
 
     def __init__(self, name: str, folder: str) -> None:
         self.name = name
@@ -69,12 +88,20 @@ class Recipe:
     def request(self) -> dict[str, Any]:
         """What `start_request` takes."""
         return {
-            "command": self.command, "name": self.name, "cwd": self.cwd, "env": self.env, "pipes": self.pipes,
-            "size": self.size, "restart": self.restart, "idle_ttl": self.idle_ttl, "acts_as": None,
-            "pids_max": self.pids, "memory_max": self.memory,
+            "command": self.command,
+            "name": self.name,
+            "cwd": self.cwd,
+            "env": self.env,
+            "pipes": self.pipes,
+            "size": self.size,
+            "restart": self.restart,
+            "idle_ttl": self.idle_ttl,
+            "acts_as": None,
+            "pids_max": self.pids,
+            "memory_max": self.memory,
             "isolate": {"read": self.read, "write": self.write, "network": self.network} if self.isolate else None,
             "kernel": self.kernel,
-        }  # fmt: skip
+        }
 
 
 def places(folder: str) -> list[str]:
@@ -101,8 +128,10 @@ def parse(text: str, folder: str) -> dict[str, Recipe]:
     for recipe in recipes.values():
         for other in recipe.after:
             if other not in recipes:
-                raise invalid(f"{FILE}: {recipe.name} comes after {other!r}, which is not there",
-                              _closest(other, recipes) or f"add [session.{other}]")  # fmt: skip
+                raise invalid(
+                    f"{FILE}: {recipe.name} comes after {other!r}, which is not there",
+                    _closest(other, recipes) or f"add [session.{other}]",
+                )
     return recipes
 
 
@@ -201,7 +230,7 @@ def _env(recipe: Recipe, value: object) -> None:
 
 
 def _size(recipe: Recipe, value: object) -> None:
-    recipe.size = parse_size(_of(value, str, "COLSxROWS, for example \"80x24\""))
+    recipe.size = parse_size(_of(value, str, 'COLSxROWS, for example "80x24"'))
 
 
 def _restart(recipe: Recipe, value: object) -> None:
@@ -265,7 +294,7 @@ def _after(recipe: Recipe, value: object) -> None:
 
 
 def _wait(recipe: Recipe, value: object) -> None:
-    text = _of(value, str, "a condition, for example \"port=3000\"")
+    text = _of(value, str, 'a condition, for example "port=3000"')
     kind, _, rest = text.partition("=")
     if kind not in _WAITS or (kind in ("port", "text") and not rest):
         raise invalid(f"{text[:40]!r} is not a condition", "port=N, text=REGEX, quiet[=S], input or exit")
@@ -277,7 +306,20 @@ def _wait_timeout(recipe: Recipe, value: object) -> None:
 
 
 _KEYS: dict[str, Callable[[Recipe, Any], None]] = {
-    "command": _command, "cwd": _cwd, "env": _env, "size": _size, "restart": _restart, "idle_ttl": _idle_ttl,
-    "pipes": _pipes, "limits": _limits, "after": _after, "wait": _wait, "wait_timeout": _wait_timeout,
-    "kernel": _kernel, "isolate": _isolate, "read": _read, "write": _write, "network": _network,
-}  # fmt: skip
+    "command": _command,
+    "cwd": _cwd,
+    "env": _env,
+    "size": _size,
+    "restart": _restart,
+    "idle_ttl": _idle_ttl,
+    "pipes": _pipes,
+    "limits": _limits,
+    "after": _after,
+    "wait": _wait,
+    "wait_timeout": _wait_timeout,
+    "kernel": _kernel,
+    "isolate": _isolate,
+    "read": _read,
+    "write": _write,
+    "network": _network,
+}

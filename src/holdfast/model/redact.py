@@ -17,20 +17,27 @@ _VALUE = r"(?:\"[^\"]*\"|'[^']*'|[^\s\"'&;|<>]+)"
 _RULES = [
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL), HIDDEN),
     (re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{0,80}:)[^\s/@]+@", re.IGNORECASE), rf"\1{HIDDEN}@"),
-    (re.compile(r"(\b(?:proxy-)?authorization\s*:\s*)(?:(?:bearer|basic|token|digest)\s+)?[^\s\"']+", re.IGNORECASE),
-     rf"\1{HIDDEN}"),
+    (
+        re.compile(r"(\b(?:proxy-)?authorization\s*:\s*)(?:(?:bearer|basic|token|digest)\s+)?[^\s\"']+", re.IGNORECASE),
+        rf"\1{HIDDEN}",
+    ),
     (re.compile(r"(\bbearer\s+)[^\s\"']{8,}", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(rf"([\w.-]{{0,40}}{_NAME}[\w.-]{{0,40}}[\"']?\s*[=:]\s*){_VALUE}", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(rf"(--?[\w-]{{0,40}}{_NAME}[\w-]{{0,40}}\s+)(?!-){_VALUE}", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(rf"(\bset\s+[\w.-]{{0,40}}{_NAME}[\w.-]{{0,40}}\s+){_VALUE}", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(r"(\b(?:mysql|mysqldump|mariadb|mysqladmin)\b[^\n|;&]{0,200}?\s-p)(?=\S)[^\s]+"), rf"\1{HIDDEN}"),
     (re.compile(r"(\bcurl\b[^\n|;&]{0,400}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:)[^\s\"']+"), rf"\1{HIDDEN}"),
-    (re.compile(r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}"
-                r"|\bxox[abeprs]-[\w-]{10,}|\bAKIA[A-Z0-9]{12,}|\bAIza[\w-]{30,}|\bnpm_\w{30,}|\bhf_\w{20,}"
-                r"|\beyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*)?"), HIDDEN),
+    (
+        re.compile(
+            r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}"
+            r"|\bxox[abeprs]-[\w-]{10,}|\bAKIA[A-Z0-9]{12,}|\bAIza[\w-]{30,}|\bnpm_\w{30,}|\bhf_\w{20,}"
+            r"|\beyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*)?"
+        ),
+        HIDDEN,
+    ),
     # A long run of mixed letters and digits is no word; hex alone may be a commit and stays.
     (re.compile(r"(?<![\w+=-])(?=[\w+=-]*[a-z])(?=[\w+=-]*[A-Z])(?=[\w+=-]*\d)[A-Za-z0-9+=_-]{32,}"), HIDDEN),
-]  # fmt: skip
+]
 
 _ACTS = re.compile(r"[\n;|&`<>]|\$\(")  # with one of these a shell does more than pass a value on
 

@@ -15,9 +15,19 @@ FINISHED = ("done", "cancelled")
 PHASE = "main"  # of a project that names none
 
 FAILURE_TYPES = (
-    "test_failure", "build_error", "timeout", "no_progress", "network", "missing_tool", "permission", "crash",
-    "verification_failed", "agent_error", "in_doubt", "unknown",
-)  # fmt: skip
+    "test_failure",
+    "build_error",
+    "timeout",
+    "no_progress",
+    "network",
+    "missing_tool",
+    "permission",
+    "crash",
+    "verification_failed",
+    "agent_error",
+    "in_doubt",
+    "unknown",
+)
 CONVERGENCES = ("first", "converging", "steady", "diverging", "stuck")
 CHECK_STATES = ("passed", "failed", "timeout", "unknown")
 
@@ -45,9 +55,17 @@ _INSTEAD = {
     "failed": "hold task start {id}, or hold task show {id}",
 }
 _PAST = {
-    "start": "started", "fail": "failed", "give_up": "blocked", "block": "blocked", "unblock": "unblocked",
-    "pause": "paused", "retry": "tried again", "done": "done", "cancel": "cancelled", "edit": "edited",
-}  # fmt: skip
+    "start": "started",
+    "fail": "failed",
+    "give_up": "blocked",
+    "block": "blocked",
+    "unblock": "unblocked",
+    "pause": "paused",
+    "retry": "tried again",
+    "done": "done",
+    "cancel": "cancelled",
+    "edit": "edited",
+}
 
 
 def after(event: str, status: str, id: str) -> str:

@@ -21,9 +21,19 @@ DECISIONS = ("execute", "reuse", "in_doubt")
 
 # What a log entry is. The first four are written by the work plane itself, the others by whoever works.
 LOG_KINDS = (
-    "run", "action", "observation", "settlement",
-    "message", "reasoning", "decision", "learned", "rejected", "question", "answer", "note",
-)  # fmt: skip
+    "run",
+    "action",
+    "observation",
+    "settlement",
+    "message",
+    "reasoning",
+    "decision",
+    "learned",
+    "rejected",
+    "question",
+    "answer",
+    "note",
+)
 
 
 class Fenced(HoldfastError):

@@ -36,9 +36,11 @@ def find(name: str) -> dict[str, object]:
     return {
         "argv": [_PLACE.sub(lambda m: places.get(m[1], m[0]), word) for word in words],
         "env": {str(k): str(v) for k, v in (spec.env or {}).items()},
-        "spec": name, "display_name": str(spec.display_name), "language": str(spec.language),
+        "spec": name,
+        "display_name": str(spec.display_name),
+        "language": str(spec.language),
         "interrupt_mode": str(spec.interrupt_mode or "signal"),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

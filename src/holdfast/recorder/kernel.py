@@ -41,10 +41,12 @@ class Kernel:
         # A session of its own: the terminal is ours, and Ctrl-C there reaches the kernel once, through us. The
         # parent is said to be 1, because ipykernel would else wake up every second to look for it.
         self._process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, start_new_session=True,
+            words,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
             env={**_QUIET, **env, "JPY_PARENT_PID": "1"},
             preexec_fn=die_with_us,  # noqa: PLW1509  (there is no other thread yet)
-        )  # fmt: skip
+        )
         self.pid = self._process.pid
         self.ended_fd = os.pidfd_open(self.pid)
         self._by_message = interrupt_mode == "message"

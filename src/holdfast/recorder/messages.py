@@ -42,9 +42,13 @@ class Codec:
         self._count += 1
         id = f"{self.session}_{self._count}"
         header = {
-            "msg_id": id, "msg_type": kind, "session": self.session, "username": "hold", "date": date,
+            "msg_id": id,
+            "msg_type": kind,
+            "session": self.session,
+            "username": "hold",
+            "date": date,
             "version": VERSION,
-        }  # fmt: skip
+        }
         parts = [json.dumps(part).encode() for part in (header, parent or {}, {}, content)]
         return id, [_DELIMITER, self._signature(parts), *parts]
 

@@ -31,9 +31,13 @@ def connection(folder: str, spec: str, language: str) -> Json:
     else:
         transport, (ip, ports) = "tcp", _loopback(len(_CHANNELS))
     return {
-        **dict(zip(_CHANNELS, ports, strict=True)), "ip": ip, "transport": transport, "key": os.urandom(32).hex(),
-        "signature_scheme": "hmac-sha256", "kernel_name": spec,
-    }  # fmt: skip
+        **dict(zip(_CHANNELS, ports, strict=True)),
+        "ip": ip,
+        "transport": transport,
+        "key": os.urandom(32).hex(),
+        "signature_scheme": "hmac-sha256",
+        "kernel_name": spec,
+    }
 
 
 def write(path: str, made: Json) -> None:

@@ -100,9 +100,12 @@ class Recorder:
         else:
             state = "starting" if self._phase == "starting" else "idle"
         facts = {
-            "state": state, "prompt": prompt, "pid": self._kernel.pid, "execution_count": self._count - 1,
+            "state": state,
+            "prompt": prompt,
+            "pid": self._kernel.pid,
+            "execution_count": self._count - 1,
             "generation": self._generation,
-        }  # fmt: skip
+        }
         if facts != self._said and self._written(write_json, self._folder.kernel_state, facts, durable=False):
             self._said = facts
 
@@ -227,9 +230,13 @@ class Recorder:
 
     def _begin(self, code: str, job: Json | None) -> None:
         request = {
-            "code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": True,
+            "code": code,
+            "silent": False,
+            "store_history": True,
+            "user_expressions": {},
+            "allow_stdin": True,
             "stop_on_error": False,  # what other front ends have queued is not ours to drop
-        }  # fmt: skip
+        }
         self._phase, self._typed = "busy", ""
         self._cell = Cell(self._kernel.ask("execute_request", request), job)
         self._say()
@@ -258,9 +265,13 @@ class Recorder:
         if cell.job is None:
             return
         kept = {
-            "exec_id": cell.job["exec_id"], "generation": self._generation, "outputs": cell.outputs.items,
-            "error": cell.outputs.error, "execution_count": cell.count, "outputs_omitted": cell.outputs.omitted,
-        }  # fmt: skip
+            "exec_id": cell.job["exec_id"],
+            "generation": self._generation,
+            "outputs": cell.outputs.items,
+            "error": cell.outputs.error,
+            "execution_count": cell.count,
+            "outputs_omitted": cell.outputs.omitted,
+        }
         self._written(write_json, cell.job["cell"], kept, durable=False)
         if code is not None:
             self._written(self._write_record, cell.job, code)

@@ -96,9 +96,7 @@ class RedisCache:
                 "failed", "a cache in Redis needs the package redis", "pip install 'holdfast[redis]'"
             ) from None
         try:
-            self._client: Any = redis.Redis.from_url(
-                url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
-            )
+            self._client: Any = redis.Redis.from_url(url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S)
         except ValueError as e:
             raise invalid(f"HOLDFAST_CACHE is no Redis URL: {e}", "redis://HOST:PORT/0 or unix:///PATH") from None
         self._away: tuple[type[Exception], ...] = (redis.RedisError, OSError, TimeoutError)

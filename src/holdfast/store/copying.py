@@ -68,9 +68,10 @@ async def _copy(
             there = await _read_back(server, table, columns, key)
             if there != (rows, digest):
                 raise HoldfastError(
-                    "store_damaged", f"{table} is not the same on {shown}: {there[0]} rows for {rows}, or other ones",
+                    "store_damaged",
+                    f"{table} is not the same on {shown}: {there[0]} rows for {rows}, or other ones",
                     "nothing was kept; please report it",
-                )  # fmt: skip
+                )
             report.append({"table": table, "rows": rows, "sha256": digest})
             tell(table, rows)
         source.execute("COMMIT")
@@ -102,9 +103,10 @@ async def _check_versions(source: sqlite3.Connection, server: Any, path: str, sh
 def in_order(source: sqlite3.Connection) -> list[str]:
     """The tables, each after those that it refers to."""
     names = [
-        str(name) for (name,) in source.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        str(name)
+        for (name,) in source.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
         if not str(name).startswith("sqlite_") and name not in _OWN
-    ]  # fmt: skip
+    ]
     needs = {name: {r[2] for r in source.execute(f'PRAGMA foreign_key_list("{name}")')} - {name} for name in names}
     ordered: list[str] = []
     while names:
@@ -173,10 +175,14 @@ async def _send(
 
 async def _read_back(server: Any, table: str, columns: list[str], key: list[str]) -> tuple[int, str]:
     """In the same order as SQLite's: by bytes, whatever language the database sorts in."""
-    types = {r["column_name"]: r["data_type"] for r in await server.fetch(
-        "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = $1"
-        " AND table_schema = current_schema()", table,
-    )}  # fmt: skip
+    types = {
+        r["column_name"]: r["data_type"]
+        for r in await server.fetch(
+            "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = $1"
+            " AND table_schema = current_schema()",
+            table,
+        )
+    }
     order = [c + (' COLLATE "C"' if types[c.strip('"')] == "text" else "") for c in key]
     digest = Digest()
     async for row in server.cursor(_select(table, columns, order), prefetch=_ROWS):

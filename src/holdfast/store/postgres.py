@@ -246,9 +246,11 @@ class PostgresStore:
         settings = {"application_name": "holdfast", **({} if self._pooled else _SETTINGS)}
         try:
             connection = await asyncpg.connect(
-                self.url, timeout=_CONNECT_S, server_settings=settings,
+                self.url,
+                timeout=_CONNECT_S,
+                server_settings=settings,
                 statement_cache_size=0 if self._pooled else _STATEMENTS_KEPT,
-            )  # fmt: skip
+            )
         except asyncpg.exceptions.ProtocolViolationError as e:
             if self._pooled or "startup parameter" not in str(e):
                 raise

@@ -56,9 +56,11 @@ SELECT seq FROM noted"""
 
 TEXTS = {
     "step_following": _OURS + _FOLLOWING.replace("{state}", "open").replace("{ended}", "NULL::bigint") + _NOTED_BOTH,
-    "step_begun": _OURS + _INSERT.replace("{state}", "open").replace("{ended}", "NULL::bigint")
+    "step_begun": _OURS
+    + _INSERT.replace("{state}", "open").replace("{ended}", "NULL::bigint")
     + _NOTED.replace("{kind}", "action"),
-    "step_done": _OURS + _INSERT.replace("{state}", "done").replace("{ended}", "now")
+    "step_done": _OURS
+    + _INSERT.replace("{state}", "done").replace("{ended}", "now")
     + _NOTED.replace("{kind}", "observation"),
     "step_ended": _OURS + _UPDATE + _NOTED.replace("{kind}", "observation"),
-}  # fmt: skip
+}

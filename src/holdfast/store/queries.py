@@ -43,9 +43,16 @@ def step(run: str, key: str) -> Transaction[Step | None]:
 
 
 def append(
-    run: str, kind: str, body: str, *, at: int, epoch: int, by: str | None = None, step: str | None = None,
+    run: str,
+    kind: str,
+    body: str,
+    *,
+    at: int,
+    epoch: int,
+    by: str | None = None,
+    step: str | None = None,
     request: str | None = None,
-) -> Transaction[int]:  # fmt: skip
+) -> Transaction[int]:
     """One more log entry, under the attempt's lock; its number. A repeated request gets the number it got."""
     rows = yield Query(
         "INSERT INTO log (run, seq, kind, at, by_whom, epoch, step, request, body)"

@@ -126,9 +126,10 @@ def _make_v2_leaf(parent: str, name: str, pids_max: int, memory_max: int) -> lis
 def unheld(leaves: list[str], asked: dict[str, int]) -> list[str]:
     """Those of the limits asked for that no leaf holds."""
     return [
-        name for name, knobs in _KNOBS.items()
+        name
+        for name, knobs in _KNOBS.items()
         if asked.get(name) and not any(_is_set(f"{leaf}/{knob}") for leaf in leaves for knob in knobs)
-    ]  # fmt: skip
+    ]
 
 
 def _is_set(path: str) -> bool:

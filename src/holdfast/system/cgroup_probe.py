@@ -39,7 +39,8 @@ def judge(enforced: set[str], cgroups: str) -> Finding:
     missing = [name for name in LIMITS if name not in enforced]
     if missing:
         return warn(
-            "limits", f"cgroups {cgroups}: this machine cannot enforce --limit {' or '.join(missing)} from here",
+            "limits",
+            f"cgroups {cgroups}: this machine cannot enforce --limit {' or '.join(missing)} from here",
             "start the host where cgroups are delegated to it; programs run all the same",
-        )  # fmt: skip
+        )
     return ok("limits", f"cgroups {cgroups}: --limit pids and memory can be enforced")

@@ -88,9 +88,10 @@ def load(folder: str, owner: str) -> bytes:
             return seed
         if ringed:
             raise HoldfastError(
-                "not_allowed", f"the key of {owner} is in the desktop's keyring, which cannot be read here",
+                "not_allowed",
+                f"the key of {owner} is in the desktop's keyring, which cannot be read here",
                 "unlock it, and see that the package `keyring` is installed",
-            ) from None  # fmt: skip
+            ) from None
         raise missing(owner) from None
     try:
         text = os.read(fd, _FILE_BYTES_MAX).decode("ascii", "replace")

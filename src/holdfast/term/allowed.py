@@ -103,15 +103,22 @@ def _progress(body: bytes) -> bytes | None:
 
 
 OSC: dict[int, Check] = {
-    0: _text, 2: _text,  # titles
-    4: _no_question, 10: _no_question, 11: _no_question, 12: _no_question,  # colours, and back to the terminal's own:
-    104: _no_question, 110: _no_question, 111: _no_question, 112: _no_question,
+    0: _text,
+    2: _text,  # titles
+    4: _no_question,
+    10: _no_question,
+    11: _no_question,
+    12: _no_question,  # colours, and back to the terminal's own:
+    104: _no_question,
+    110: _no_question,
+    111: _no_question,
+    112: _no_question,
     7: _folder,
     8: _link,
     9: _progress,  # and not notifications
     133: _text,  # where prompts, commands and their output begin
     7501: _no_question,  # a program's status
-}  # fmt: skip
+}
 CLIPBOARD = 52  # to write it, only where the person's setting allows that; never to read it
 
 

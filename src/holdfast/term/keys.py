@@ -6,30 +6,71 @@ import re
 
 _SHIFT, _ALT, _CTRL = 1, 2, 4  # as xterm adds them up in its modifier parameter
 _MODIFIERS = {
-    "s": _SHIFT, "shift": _SHIFT,
-    "m": _ALT, "alt": _ALT, "meta": _ALT,
-    "c": _CTRL, "ctrl": _CTRL, "control": _CTRL,
-}  # fmt: skip
+    "s": _SHIFT,
+    "shift": _SHIFT,
+    "m": _ALT,
+    "alt": _ALT,
+    "meta": _ALT,
+    "c": _CTRL,
+    "ctrl": _CTRL,
+    "control": _CTRL,
+}
 _PREFIX = re.compile(r"(s|shift|m|alt|meta|c|ctrl|control)[-+](?=.)", re.IGNORECASE | re.DOTALL)
 
 _CHARACTERS = {"Enter": "\r", "Tab": "\t", "Escape": "\x1b", "Space": " ", "Backspace": "\x7f"}
 _LETTERED = {"Up": "A", "Down": "B", "Right": "C", "Left": "D", "Home": "H", "End": "F"}
 _FUNCTION_LETTERED = {"F1": "P", "F2": "Q", "F3": "R", "F4": "S"}
 _NUMBERED = {
-    "Insert": 2, "Delete": 3, "PageUp": 5, "PageDown": 6,
-    "F5": 15, "F6": 17, "F7": 18, "F8": 19, "F9": 20, "F10": 21, "F11": 23, "F12": 24,
-}  # fmt: skip
+    "Insert": 2,
+    "Delete": 3,
+    "PageUp": 5,
+    "PageDown": 6,
+    "F5": 15,
+    "F6": 17,
+    "F7": 18,
+    "F8": 19,
+    "F9": 20,
+    "F10": 21,
+    "F11": 23,
+    "F12": 24,
+}
 _ALIASES = {
-    "Return": "Enter", "CR": "Enter", "Esc": "Escape", "BSpace": "Backspace", "BS": "Backspace",
-    "PgUp": "PageUp", "PPage": "PageUp", "PgDn": "PageDown", "PgDown": "PageDown", "NPage": "PageDown",
-    "IC": "Insert", "Ins": "Insert", "DC": "Delete", "Del": "Delete",
-}  # fmt: skip
+    "Return": "Enter",
+    "CR": "Enter",
+    "Esc": "Escape",
+    "BSpace": "Backspace",
+    "BS": "Backspace",
+    "PgUp": "PageUp",
+    "PPage": "PageUp",
+    "PgDn": "PageDown",
+    "PgDown": "PageDown",
+    "NPage": "PageDown",
+    "IC": "Insert",
+    "Ins": "Insert",
+    "DC": "Delete",
+    "Del": "Delete",
+}
 _NAMES = {name.lower(): name for name in (*_CHARACTERS, *_LETTERED, *_FUNCTION_LETTERED, *_NUMBERED, *_ALIASES, "BTab")}
 # Ctrl with these sends what a VT220 sent; letters are counted from A.
 _CTRL_CHARACTERS = {
-    " ": 0x00, "@": 0x00, "2": 0x00, "[": 0x1B, "3": 0x1B, "\\": 0x1C, "4": 0x1C, "]": 0x1D, "5": 0x1D,
-    "^": 0x1E, "6": 0x1E, "_": 0x1F, "7": 0x1F, "/": 0x1F, "?": 0x7F, "8": 0x7F, "\x7f": 0x08,
-}  # fmt: skip
+    " ": 0x00,
+    "@": 0x00,
+    "2": 0x00,
+    "[": 0x1B,
+    "3": 0x1B,
+    "\\": 0x1C,
+    "4": 0x1C,
+    "]": 0x1D,
+    "5": 0x1D,
+    "^": 0x1E,
+    "6": 0x1E,
+    "_": 0x1F,
+    "7": 0x1F,
+    "/": 0x1F,
+    "?": 0x7F,
+    "8": 0x7F,
+    "\x7f": 0x08,
+}
 
 
 def encode(name: str, *, app_cursor: bool = False, enter: str = _CHARACTERS["Enter"]) -> bytes:

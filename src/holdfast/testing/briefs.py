@@ -87,8 +87,13 @@ class BriefsSuite:
             await work.step_end(run=run, key="a")
             await work.step_begin(run=run, key="pay")
             await work.step_fail(run=run, key="pay", error="lost", known=False)
-            for kind, body in (("decision", {"text": "by hand", "why": "quicker"}), ("rejected", "by mail"),
-                               ("question", "when?"), ("answer", "now"), ("question", "where?")):  # fmt: skip
+            for kind, body in (
+                ("decision", {"text": "by hand", "why": "quicker"}),
+                ("rejected", "by mail"),
+                ("question", "when?"),
+                ("answer", "now"),
+                ("question", "where?"),
+            ):
                 await work.log_append(run=run, kind=kind, body=body)
             facts = await work.brief_facts(target="2", project="demo")
             assert (facts["goal"], facts["constraints"]) == ("it works", ["no shortcuts", "be quick"])
@@ -141,8 +146,11 @@ class BriefsSuite:
             assert [t["task_id"] for t in of_one["tasks"]] == ["2"]
             assert of_one["tasks"][0]["attempts"][0]["outcome"] == "failed"
             assert [t["task_id"] for t in (await work.report(since=began - 60, project="demo"))["tasks"]] == [
-                "1", "2", "3", "4",
-            ]  # fmt: skip
+                "1",
+                "2",
+                "3",
+                "4",
+            ]
             before = await work.report(since=began - 120, until=began - 60)
             assert (before["tasks"], before["runs"], before["people"]) == ([], [], [])
             with refused("not_found"):
@@ -169,8 +177,12 @@ class BriefsSuite:
             assert (await work.work_prune(older_than_s=_DAY_S))["runs"] == 0
             done = await work.work_prune(older_than_s=0)
             assert {k: done[k] for k in ("runs", "steps", "bytes", "projects", "more")} == {
-                "runs": 1, "steps": 1, "bytes": len(content), "projects": 0, "more": False,
-            }  # fmt: skip
+                "runs": 1,
+                "steps": 1,
+                "bytes": len(content),
+                "projects": 0,
+                "more": False,
+            }
             assert {r["run"] for r in await work.run_ls()} >= {doubted, running}
             with refused("not_found"):
                 await work.run_status(run=ended)

@@ -32,9 +32,20 @@ async def begun(work: Work) -> Json:
 async def act(work: Work, mine: Json, chance: random.Random, n: int) -> None:
     """Something an agent does, as the log knows it."""
     kind = chance.choice(
-        ["message", "reasoning", "decision", "learned", "rejected", "question", "answer", "step", "scratch", "save",
-         "policy"]
-    )  # fmt: skip
+        [
+            "message",
+            "reasoning",
+            "decision",
+            "learned",
+            "rejected",
+            "question",
+            "answer",
+            "step",
+            "scratch",
+            "save",
+            "policy",
+        ]
+    )
     if kind == "step":
         await work.call("step_begin", key=f"k{n}", effect="unsafe", action=f"do {n}", why="it is next", **mine)
         await work.call("step_end", key=f"k{n}", result={"n": n}, **mine)
@@ -72,11 +83,17 @@ class CheckpointSuite:
         self, store_url: str
     ) -> None:
         state = {
-            "goal": "move the data", "constraints": ["no downtime"], "plan": ["a", "b"], "current_step": 1,
-            "context": {"rate": 1.0, "n": 1, "on": True}, "messages": [{"role": "user", "content": "héllo ☃"}],
-            "artifacts": ["report"], "sessions": [{"session": "ses_1", "generation": 2, "offset": 99}],
-            "open_paths": [{"path": "dump and load", "why": "too slow"}], "resume_point": {"next": "b"},
-        }  # fmt: skip
+            "goal": "move the data",
+            "constraints": ["no downtime"],
+            "plan": ["a", "b"],
+            "current_step": 1,
+            "context": {"rate": 1.0, "n": 1, "on": True},
+            "messages": [{"role": "user", "content": "héllo ☃"}],
+            "artifacts": ["report"],
+            "sessions": [{"session": "ses_1", "generation": 2, "offset": 99}],
+            "open_paths": [{"path": "dump and load", "why": "too slow"}],
+            "resume_point": {"next": "b"},
+        }
         async with working(store_url) as work:
             mine = await begun(work)
             saved = await work.checkpoint_save(state=state, label="half", **mine)
@@ -176,11 +193,14 @@ class CheckpointSuite:
             await work.checkpoint_save(state={"goal": "b", "plan": [1, 2, 3], "context": {"x": 1, "y": True}}, **mine)
             changes = (await work.checkpoint_diff(run=mine["run"], seq=1, other=2))["changes"]
             assert changes == [
-                {"key": "context", "change": "changed",
-                 "entries": [{"key": "y", "change": "changed", "from": 2, "to": True}]},
+                {
+                    "key": "context",
+                    "change": "changed",
+                    "entries": [{"key": "y", "change": "changed", "from": 2, "to": True}],
+                },
                 {"key": "goal", "change": "changed", "from": "a", "to": "b"},
                 {"key": "plan", "change": "changed", "at": 2, "removed": [], "added": [3]},
-            ]  # fmt: skip
+            ]
             restored = await work.checkpoint_restore(seq=1, **mine)
             assert (restored["seq"], restored["label"], restored["state"]["goal"]) == (3, "restored from 1", "a")
             assert (await work.state_at(run=mine["run"]))["state"]["plan"] == [1, 2]
@@ -230,8 +250,11 @@ class CheckpointSuite:
             await one.checkpoint_save(state={"plan": ["one"]}, **mine)
             state = (await two.checkpoint_show(run=mine["run"]))["state"]
             assert (state["context"], state["goal"], state["plan"], state["messages"]) == (
-                {"one": 1}, "two", ["one"], ["m"]
-            )  # fmt: skip
+                {"one": 1},
+                "two",
+                ["one"],
+                ["m"],
+            )
 
     async def test_a_save_is_not_lost_to_a_log_that_goes_on_all_the_time(self, store_url: str) -> None:
         async with working(store_url) as work:

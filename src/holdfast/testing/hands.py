@@ -219,16 +219,23 @@ class HandsSuite:
             await work.step_begin(run=run, key="k", epoch=epoch)
             huge = "x" * (VALUE_BYTES_MAX + 1)
             bad = [
-                work.log_append(run=run, body=huge), work.log_append(run=run, body="\udcff"),
-                work.log_append(run=run, body=object()), work.log_append(run=run, body="x", kind="poem"),
+                work.log_append(run=run, body=huge),
+                work.log_append(run=run, body="\udcff"),
+                work.log_append(run=run, body=object()),
+                work.log_append(run=run, body="x", kind="poem"),
                 work.step_end(run=run, key="k", epoch=epoch, result=huge),
                 *(work.step_begin(run=run, key=key, epoch=epoch) for key in ("", "a\0b", "\udcff", "k" * 10_000)),
                 work.step_begin(run=run, key="x", epoch=epoch, effect="some"),
-                work.begin_run(items=["a", "a"]), work.begin_run(worker="w", ttl_s=0), work.begin_run(worker="w" * 999),
-                work.artifact_put(run=run, name="a"), work.artifact_put(run=run, name="a", data="no base64!"),
-                work.artifact_put(run=run, name="a", sha256="zz"), work.run_end(run=run, epoch=epoch, state="odd"),
-                work.call("step_begin", run=run, key="k", colour="red"), work.call("log_append", run=run),
-            ]  # fmt: skip
+                work.begin_run(items=["a", "a"]),
+                work.begin_run(worker="w", ttl_s=0),
+                work.begin_run(worker="w" * 999),
+                work.artifact_put(run=run, name="a"),
+                work.artifact_put(run=run, name="a", data="no base64!"),
+                work.artifact_put(run=run, name="a", sha256="zz"),
+                work.run_end(run=run, epoch=epoch, state="odd"),
+                work.call("step_begin", run=run, key="k", colour="red"),
+                work.call("log_append", run=run),
+            ]
             for call in bad:
                 with refused("invalid"):
                     await call

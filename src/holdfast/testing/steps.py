@@ -36,9 +36,7 @@ class StepsSuite:
             for effect, decision in wanted.items():
                 taken = await interrupted(work, effect, args=[1])
                 assert taken["in_doubt"] == ["k"]
-                begun = await work.step_begin(
-                    run=taken["run"], key="k", epoch=taken["epoch"], effect=effect, args=[1]
-                )
+                begun = await work.step_begin(run=taken["run"], key="k", epoch=taken["epoch"], effect=effect, args=[1])
                 assert begun["decision"] == decision
                 report = (await work.step_ls(run=taken["run"]))[0]
                 assert report["tries"] == (2 if decision == "execute" else 1)
@@ -72,8 +70,10 @@ class StepsSuite:
                 await work.step_settle(outcome="not_done", evidence="e", **step)
             entry = (await work.log_read(run=taken["run"]))[-1]
             assert (entry["kind"], entry["by"], entry["body"]["evidence"]) == (
-                "settlement", "op_anna", "the bank's list"
-            )  # fmt: skip
+                "settlement",
+                "op_anna",
+                "the bank's list",
+            )
 
     async def test_settled_as_not_done_it_runs_again_under_the_same_key(self, store_url: str) -> None:
         async with working(store_url) as work:
@@ -112,9 +112,11 @@ class StepsSuite:
 
     async def test_a_failure_whose_effect_is_unknown_is_a_doubt(self, store_url: str) -> None:
         wanted = {
-            ("unsafe", False): "in_doubt", ("verifiable", False): "in_doubt", ("idempotent", False): "failed",
+            ("unsafe", False): "in_doubt",
+            ("verifiable", False): "in_doubt",
+            ("idempotent", False): "failed",
             ("unsafe", True): "failed",
-        }  # fmt: skip
+        }
         async with working(store_url) as work:
             for (effect, known), state in wanted.items():
                 made = await work.begin_run(worker="w1")

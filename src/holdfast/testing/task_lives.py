@@ -105,9 +105,13 @@ class TaskLivesSuite:
             assert (report["task_id"], report["status"], report["attempt_count"]) == ("1", "blocked", 2)
             assert report["run_id"] == got["run"]
             assert report["classification"] | {"failing": [], "signature": None} == {
-                "failure_type": "network", "failure_detail": "no answer 2", "suggested_focus": "the proxy",
-                "convergence": "steady", "failing": [], "signature": None,
-            }  # fmt: skip
+                "failure_type": "network",
+                "failure_detail": "no answer 2",
+                "suggested_focus": "the proxy",
+                "convergence": "steady",
+                "failing": [],
+                "signature": None,
+            }
             assert [(a["n"], a["outcome"]) for a in report["attempts"]] == [(1, "failed"), (2, "failed")]
             assert (await take(work, "w1"))["run"] is None
             with refused("conflict"):

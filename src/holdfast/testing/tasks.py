@@ -62,8 +62,11 @@ class TasksSuite:
             for other in ({"root": "/elsewhere"}, {"root": ROOT, "phases": ["b"]}):
                 with refused("conflict"):
                     await work.project_init(name="demo", **other)
-            for bad in ({"name": "a/b", "root": ROOT}, {"name": "x", "root": "rel"}, {"name": "x", "root": ROOT,
-                        "phases": ["p", "p"]}):  # fmt: skip
+            for bad in (
+                {"name": "a/b", "root": ROOT},
+                {"name": "x", "root": "rel"},
+                {"name": "x", "root": ROOT, "phases": ["p", "p"]},
+            ):
                 with refused("invalid"):
                     await work.project_init(**bad)
             await work.project_edit(project="demo", phases=["a", "b", "c"])
@@ -109,8 +112,10 @@ class TasksSuite:
             state = await work.project_show()
             assert (state["completed_phases"], state["active_phase"], state["remaining_phases"]) == (["a"], "b", [])
             assert [(t["task_id"], t["status"], t["backend"]) for t in state["tasks"]] == [
-                ("1", "done", None), ("2", "done", None), ("3", "ready", None)
-            ]  # fmt: skip
+                ("1", "done", None),
+                ("2", "done", None),
+                ("3", "ready", None),
+            ]
             await work.task_done(task="3")
             state = await work.project_show()
             assert (state["active_phase"], state["completed_phases"]) == (None, ["a", "b"])
@@ -148,8 +153,10 @@ class TasksSuite:
                 await work.task_done(task="1", results=passed("one"))  # not all that the contract wants
             shown = await work.task_show(task="1")
             assert [(v["version"], v["by"], v["why"]) for v in shown["contract_versions"]][1] == (
-                2, "op_anna", "more is needed"
-            )  # fmt: skip
+                2,
+                "op_anna",
+                "more is needed",
+            )
             assert shown["contract"]["goal"] == "g"
             assert shown["attempts"][0]["contract_version"] == 1
             assert (await work.task_versions(task="1", version=1))["contract"]["constraints"] == []
@@ -241,10 +248,19 @@ class TasksSuite:
         async with project(store_url) as work:
             late: Json = {"command": "x", "timeout_s": 0}
             for contract in (
-                {"verification": [""]}, {"verification": ["a\0b"]}, {"verification": [late]},
-                {"verification": "true"}, {"scope": ["/etc"]}, {"scope": ["../x"]}, {"surprise": 1}, {"goal": 7},
-                {"constraints": ["x"] * 500}, {"goal": "a", "intent": "b"}, {"timeout_s": -1}, "text",
-            ):  # fmt: skip
+                {"verification": [""]},
+                {"verification": ["a\0b"]},
+                {"verification": [late]},
+                {"verification": "true"},
+                {"scope": ["/etc"]},
+                {"scope": ["../x"]},
+                {"surprise": 1},
+                {"goal": 7},
+                {"constraints": ["x"] * 500},
+                {"goal": "a", "intent": "b"},
+                {"timeout_s": -1},
+                "text",
+            ):
                 with refused("invalid"):
                     await work.task_add(title="t", contract=contract)  # type: ignore[arg-type]
             for title in ("", "two\nlines", "x" * 500, "\0"):
@@ -256,9 +272,13 @@ class TasksSuite:
                 with refused("not_found"):
                     await work.task_add(title="t", **bad)
             policies: tuple[Any, ...] = (
-                {"retry": {"attempts_max": 0}}, {"retries": 1}, {"routing": [{"match": {"x": "y"}}]}, [],
-                {"verification": {"profiles": {"p": [""]}}}, {"timeout_s": 0},
-            )  # fmt: skip
+                {"retry": {"attempts_max": 0}},
+                {"retries": 1},
+                {"routing": [{"match": {"x": "y"}}]},
+                [],
+                {"verification": {"profiles": {"p": [""]}}},
+                {"timeout_s": 0},
+            )
             for policy in policies:
                 with refused("invalid"):
                     await work.policy_set(policy=policy)

@@ -35,8 +35,12 @@ class WorkSuite(StepsSuite):
             status = await work.run_status(run=run)
         assert status["params"] == {"from": "x"}
         assert status["items"] == {
-            "total": 5, "done": ["b1", "a:b"], "in_doubt": ["b3"], "failed": [], "pending": ["b2", "b4"]
-        }  # fmt: skip
+            "total": 5,
+            "done": ["b1", "a:b"],
+            "in_doubt": ["b3"],
+            "failed": [],
+            "pending": ["b2", "b4"],
+        }
         assert status["steps"] == {"done": 4, "open": 1, "failed": 0, "in_doubt": 1}
         assert [d["key"] for d in status["in_doubt"]] == ["copy:b3"]
 
@@ -90,13 +94,19 @@ class WorkSuite(StepsSuite):
             await work.lease_renew(ttl_s=SHORT_S, **mine)
             await expired(work, made["run"])
             for call in (
-                work.step_end(key="k", **mine), work.step_fail(key="k", **mine), work.step_begin(key="other", **mine),
-                work.lease_renew(**mine), work.log_append(body="x", **mine), work.run_end(**mine),
-                work.artifact_put(name="a", data="eA==", **mine), work.step_begin(key="n", effect="none", **mine),
-                work.step_end(key="n", effect="none", **mine), work.artifact_rm(name="a", **mine),
+                work.step_end(key="k", **mine),
+                work.step_fail(key="k", **mine),
+                work.step_begin(key="other", **mine),
+                work.lease_renew(**mine),
+                work.log_append(body="x", **mine),
+                work.run_end(**mine),
+                work.artifact_put(name="a", data="eA==", **mine),
+                work.step_begin(key="n", effect="none", **mine),
+                work.step_end(key="n", effect="none", **mine),
+                work.artifact_rm(name="a", **mine),
                 work.step_settle(key="k", outcome="done", evidence="e", **mine),
                 work.run_session(session="ses_x", generation=1, from_offset=0, **mine),
-            ):  # fmt: skip
+            ):
                 with refused("fenced"):
                     await call
             assert (await work.lease_release(**mine)) == {"released": False}
@@ -135,9 +145,7 @@ class WorkSuite(StepsSuite):
             assert (again["decision"], again["result"]) == ("reuse", 1)
             events = [e["body"] for e in await work.log_read(run=made["run"]) if e["kind"] == "run"]
             retried = [e for e in events if e["event"] == "retry"]
-            assert retried == [
-                {"event": "retry", "failed_with": {"error": "no route"}, "why": "the network is back"}
-            ]
+            assert retried == [{"event": "retry", "failed_with": {"error": "no route"}, "why": "the network is back"}]
 
     async def test_a_reason_stands_in_the_log_beside_what_it_is_about(self, store_url: str) -> None:
         async with working(store_url) as work:

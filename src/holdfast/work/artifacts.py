@@ -26,8 +26,7 @@ def _guard(mode: str) -> Transaction[int]:
     """Senders of pieces share it. Whoever names or collects has it alone: no name is given to what is just being
     collected, and what was verified is what gets the name."""
     rows = yield Query(
-        "WITH held AS MATERIALIZED (SELECT name FROM guard WHERE name = 'blobs' {" + mode + "})"
-        " SELECT {now} FROM held"
+        "WITH held AS MATERIALIZED (SELECT name FROM guard WHERE name = 'blobs' {" + mode + "}) SELECT {now} FROM held"
     )
     return int(rows[0][0])
 
@@ -50,9 +49,16 @@ def _keep_piece(sha256: str, n: int, data: bytes, now: int) -> Transaction[None]
 
 
 def put(
-    run: str, name: str, sha256: str, data: bytes | None, *, media: str | None, made_by: str, sources: str,
+    run: str,
+    name: str,
+    sha256: str,
+    data: bytes | None,
+    *,
+    media: str | None,
+    made_by: str,
+    sources: str,
     epoch: int | None,
-) -> Transaction[Json]:  # fmt: skip
+) -> Transaction[Json]:
     """Name a content: `data` itself, or the pieces that came before. Content and name are one commit."""
     held = yield from queries.held(run)
     if epoch is not None:
@@ -215,6 +221,12 @@ def collect(older: int) -> Transaction[Json]:
 
 def describe(ref: Ref) -> Json:
     return {
-        "run": ref.owner, "name": ref.name, "sha256": ref.sha256, "size": ref.size, "media": ref.media,
-        "made_by": ref.made_by, "sources": values.decode(ref.sources), "at": rfc3339(ref.at / 1e6),
-    }  # fmt: skip
+        "run": ref.owner,
+        "name": ref.name,
+        "sha256": ref.sha256,
+        "size": ref.size,
+        "media": ref.media,
+        "made_by": ref.made_by,
+        "sources": values.decode(ref.sources),
+        "at": rfc3339(ref.at / 1e6),
+    }

@@ -18,9 +18,19 @@ Json = dict[str, Any]
 
 # In this order: what must not be done twice, what is no longer true, then what happened, then what is there.
 SECTIONS = (
-    "in_doubt", "drifted", "stopped", "attempts", "decisions", "paths_not_taken", "questions", "sessions", "alive",
-    "active", "blocked", "ready",
-)  # fmt: skip
+    "in_doubt",
+    "drifted",
+    "stopped",
+    "attempts",
+    "decisions",
+    "paths_not_taken",
+    "questions",
+    "sessions",
+    "alive",
+    "active",
+    "blocked",
+    "ready",
+)
 _LEFT_OUT_TOKENS = 40  # the one line that counts all omissions, where there is no room for a line each
 
 
@@ -80,17 +90,25 @@ def dumps(doc: Json) -> str:
 def _frame(facts: Json, max_tokens: int) -> Json:
     task, run, project = facts.get("task"), facts.get("run"), facts.get("project")
     return {
-        "brief": 1, "of": facts["of"], "project": project["name"] if project else None,
+        "brief": 1,
+        "of": facts["of"],
+        "project": project["name"] if project else None,
         "phase": task["phase"] if task else (project or {}).get("phase"),
         "task": task and {k: brief_text.clean(task[k]) for k in ("id", "key", "title", "status")},
-        "run": run["run"] if run else None, "run_state": run["state"] if run else None,
+        "run": run["run"] if run else None,
+        "run_state": run["state"] if run else None,
         "goal": brief_text.clean(facts["goal"]) if facts["goal"] else None,
         "constraints": [brief_text.clean(c) for c in facts["constraints"]],
         "acceptance": [brief_text.clean(c) for c in facts["acceptance"]],
         "next_action": brief_text.cleaned(facts.get("next_action") or brief_next.decide(facts)),
-        "counts": facts["counts"], "sections": {}, "omitted": [], "over_budget": False,
-        "max_tokens": max_tokens, "tokens": max_tokens, "observed_at": facts["observed_at"],
-    }  # fmt: skip
+        "counts": facts["counts"],
+        "sections": {},
+        "omitted": [],
+        "over_budget": False,
+        "max_tokens": max_tokens,
+        "tokens": max_tokens,
+        "observed_at": facts["observed_at"],
+    }
 
 
 def _omission(section: Section, count: int) -> Json:

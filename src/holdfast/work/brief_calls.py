@@ -50,9 +50,16 @@ class BriefCalls:
         return {**facts, "focus": await self._of(focus, None) if focus else None}
 
     async def report(
-        self, *, project: str | None = None, task: str | None = None, since: float | None = None,
-        until: float | None = None, everything: bool = False, cwd: str | None = None, by: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        project: str | None = None,
+        task: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        everything: bool = False,
+        cwd: str | None = None,
+        by: str | None = None,
+    ) -> Json:
         """What was done between two moments (seconds since 1970): of a task, a project, the current one, or all."""
         key = None if task is None else await self.store.read(lambda: task_rows.find_key(task, project, cwd))
         name = project

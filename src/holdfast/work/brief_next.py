@@ -53,12 +53,27 @@ def nothing(facts: Json) -> Json:
     if project is None:
         return action("done", "no run is under way")
     if facts["counts"].get("pending"):
-        return action("wait", "what is left waits for tasks that were cancelled, or for another phase",
-                      "hold", "project", "show", project["name"])  # fmt: skip
+        return action(
+            "wait",
+            "what is left waits for tasks that were cancelled, or for another phase",
+            "hold",
+            "project",
+            "show",
+            project["name"],
+        )
     if any(facts["counts"].values()):
         return action("done", "nothing is left to do")
-    return action("add_task", "the project has no tasks yet", "hold", "task", "add", "TITLE", "--project",
-                  project["name"], needs=["TITLE"])  # fmt: skip
+    return action(
+        "add_task",
+        "the project has no tasks yet",
+        "hold",
+        "task",
+        "add",
+        "TITLE",
+        "--project",
+        project["name"],
+        needs=["TITLE"],
+    )
 
 
 # -- tasks without a run under way -----------------------------------------------------------------------------------
@@ -110,8 +125,16 @@ def _without_run(task: Json | None, run: Json | None) -> Json:
         state = run["state"] if run else "not there"
         return action("done", f"the run is {state}", run=run["run"] if run else None)
     if run is not None and run["state"] == "done":
-        return action("rerun_verification", "its run is done; the verification decides", "hold", "task", "done",
-                      task["key"], task=task["id"], run=run["run"])  # fmt: skip
+        return action(
+            "rerun_verification",
+            "its run is done; the verification decides",
+            "hold",
+            "task",
+            "done",
+            task["key"],
+            task=task["id"],
+            run=run["run"],
+        )
     return action("start_task", "no attempt is under way", "hold", "task", "start", task["key"], task=task["id"])
 
 
@@ -201,8 +224,17 @@ def _do(run: Json, entry: Json, why: str, ids: Json) -> Json:
     more: Json = {k: entry.get(k) for k in ("item", "session") if entry.get(k)}
     if entry.get("command") and key:
         if entry.get("session"):
-            words = ["hold", "exec", entry["session"], "--step", f"{run['run']}:{key}", "--effect", effect, "--",
-                     entry["command"]]  # fmt: skip
+            words = [
+                "hold",
+                "exec",
+                entry["session"],
+                "--step",
+                f"{run['run']}:{key}",
+                "--effect",
+                effect,
+                "--",
+                entry["command"],
+            ]
             return action("continue_run", why, *words, step=key, effect=effect, **more, **ids)
         more["run_command"] = entry["command"]
     if key is None:  # a plan in words: whoever has done that says how far it is

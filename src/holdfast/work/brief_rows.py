@@ -23,11 +23,37 @@ def _time(micros: int | None) -> str | None:
 
 def blank(of: str) -> Json:
     """Every fact that a brief may need, none of them known."""
-    lists = ("constraints", "acceptance", "in_doubt", "open", "failed", "claims", "events", "plan", "attempts",
-             "decisions", "paths_not_taken", "questions", "sessions", "asks", "verification", "active", "blocked",
-             "ready")  # fmt: skip
-    return {"of": of, "project": None, "task": None, "run": None, "goal": None, "resume_point": None, "counts": {},
-            "totals": {}, **{name: [] for name in lists}}  # fmt: skip
+    lists = (
+        "constraints",
+        "acceptance",
+        "in_doubt",
+        "open",
+        "failed",
+        "claims",
+        "events",
+        "plan",
+        "attempts",
+        "decisions",
+        "paths_not_taken",
+        "questions",
+        "sessions",
+        "asks",
+        "verification",
+        "active",
+        "blocked",
+        "ready",
+    )
+    return {
+        "of": of,
+        "project": None,
+        "task": None,
+        "run": None,
+        "goal": None,
+        "resume_point": None,
+        "counts": {},
+        "totals": {},
+        **{name: [] for name in lists},
+    }
 
 
 def of_task(key: str) -> Transaction[Json]:
@@ -35,8 +61,9 @@ def of_task(key: str) -> Transaction[Json]:
     task = yield from task_rows.task(key)
     needs = yield Query(
         "SELECT t.id, t.key, t.status FROM dependency d JOIN task t ON t.key = d.needs"
-        " WHERE d.task = ? AND t.status <> 'done' ORDER BY t.n LIMIT ?", (key, BRIEF_LISTED),
-    )  # fmt: skip
+        " WHERE d.task = ? AND t.status <> 'done' ORDER BY t.n LIMIT ?",
+        (key, BRIEF_LISTED),
+    )
     facts = blank("task")
     project = yield from task_rows.project(task.project)
     contract = shown["contract"]
@@ -44,14 +71,22 @@ def of_task(key: str) -> Transaction[Json]:
     facts |= {
         "observed_at": shown["observed_at"],
         "project": {"name": task.project, "root": shown["root"]},
-        "task": {"key": key, "id": task.id, "title": task.title, "status": shown["status"], "phase": task.phase,
-                 "active_phase": project.active_phase,
-                 "needs": [dict(zip(("id", "key", "status"), row, strict=True)) for row in needs], "report": report},
-        "goal": contract.get("goal"), "constraints": list(contract.get("constraints") or []),
+        "task": {
+            "key": key,
+            "id": task.id,
+            "title": task.title,
+            "status": shown["status"],
+            "phase": task.phase,
+            "active_phase": project.active_phase,
+            "needs": [dict(zip(("id", "key", "status"), row, strict=True)) for row in needs],
+            "report": report,
+        },
+        "goal": contract.get("goal"),
+        "constraints": list(contract.get("constraints") or []),
         "acceptance": list(contract.get("acceptance") or []),
         "attempts": [_attempt(a) for a in shown["attempts"][-BRIEF_LISTED:]][::-1],
         "events": [{k: e[k] for k in ("at", "event", "by", "why") if e[k]} for e in shown["events"][::-1][:5]],
-    }  # fmt: skip
+    }
     facts["totals"]["attempts"] = shown["attempt_count"]
     record = shown["attempts"][-1]["verification"] if shown["attempts"] else None
     facts["verification"] = (record or {}).get("results") or []
@@ -64,8 +99,12 @@ def of_task(key: str) -> Transaction[Json]:
 
 def _attempt(attempt: Json) -> Json:
     told = {k: attempt[k] for k in ("n", "backend", "outcome", "worker", "classification", "ended_at")}
-    return {**told, "created_at": attempt["begun_at"], "run": attempt["run_id"],
-            "verification": (attempt["verification"] or {}).get("results") or []}  # fmt: skip
+    return {
+        **told,
+        "created_at": attempt["begun_at"],
+        "run": attempt["run_id"],
+        "verification": (attempt["verification"] or {}).get("results") or [],
+    }
 
 
 def of_run(run: str) -> Transaction[Json]:
@@ -77,8 +116,11 @@ def of_run(run: str) -> Transaction[Json]:
     facts = blank("run")
     if kept.task is not None and known:
         contract = yield from task_rows.contract(kept.task, known[0][1])
-        facts |= {"goal": contract.get("goal"), "constraints": list(contract.get("constraints") or []),
-                  "acceptance": list(contract.get("acceptance") or [])}  # fmt: skip
+        facts |= {
+            "goal": contract.get("goal"),
+            "constraints": list(contract.get("constraints") or []),
+            "acceptance": list(contract.get("acceptance") or []),
+        }
     now = yield from queries.now()
     facts["observed_at"] = _time(now)
     yield from _of_run(run, facts)
@@ -99,7 +141,7 @@ def _of_run(run: str, facts: Json) -> Transaction[None]:
     entries = [
         {"seq": seq, "kind": kind, "at": _time(at), "by": by, "body": values.decode(body)}
         for seq, kind, at, by, body in noted
-    ]  # fmt: skip
+    ]
     kept = [e for e in entries if e["kind"] in ("decision", "learned")]
     facts["decisions"] = [_noted(e) for e in kept[:BRIEF_LISTED]]  # the latest first
     facts["totals"]["decisions"] = len(kept)
@@ -205,8 +247,9 @@ def of_project(name: str) -> Transaction[Json]:
     facts["ready"] = [_listed(t, doubts) for t in ready]
     total = yield Query(
         "SELECT COUNT(*) FROM task WHERE project = ? AND phase = ? AND waiting = 0 AND status IN ('pending', 'failed')"
-        " AND retry_at <= ?", (name, project.active_phase or "", project.now),
-    )  # fmt: skip
+        " AND retry_at <= ?",
+        (name, project.active_phase or "", project.now),
+    )
     facts["totals"]["ready"] = int(total[0][0])
     rows = yield Query(
         "SELECT id, report FROM task WHERE project = ? AND status = 'blocked' ORDER BY n LIMIT ?", (name, BRIEF_LISTED)
@@ -231,17 +274,33 @@ def _never_ready(facts: Json, name: str) -> Transaction[None]:
         if len(facts["blocked"]) < BRIEF_LISTED:
             task = yield from task_rows.task(words.key(name, id))
             why = f"waits for cancelled {', '.join(words.key(name, need) for need in waits[id])}"
-            facts["blocked"].append({
-                "id": id, "title": task.title, "status": task.status, "run": task.run, "worker": None, "leased": False,
-                "lease_until": None, "in_doubt": 0, "why": why,
-            })  # fmt: skip
+            facts["blocked"].append(
+                {
+                    "id": id,
+                    "title": task.title,
+                    "status": task.status,
+                    "run": task.run,
+                    "worker": None,
+                    "leased": False,
+                    "lease_until": None,
+                    "in_doubt": 0,
+                    "why": why,
+                }
+            )
 
 
 def _listed(task: Json, doubts: set[str]) -> Json:
     leased = task["lease_until"] is not None
-    return {"id": task["task_id"], "title": task["title"], "status": task["status"], "run": task["run_id"],
-            "worker": task["worker"], "leased": leased, "lease_until": task["lease_until"],
-            "in_doubt": 1 if task["run_id"] in doubts else 0}  # fmt: skip
+    return {
+        "id": task["task_id"],
+        "title": task["title"],
+        "status": task["status"],
+        "run": task["run_id"],
+        "worker": task["worker"],
+        "leased": leased,
+        "lease_until": task["lease_until"],
+        "in_doubt": 1 if task["run_id"] in doubts else 0,
+    }
 
 
 def _focus(facts: Json, name: str) -> str | None:
@@ -268,11 +327,18 @@ def of_runs() -> Transaction[Json]:
     doubts = {step["run"] for step in facts["in_doubt"]}
     for run, task, job, worker, until, begun in rows:
         leased = bool(until) and until > now
-        facts["active"].append({
-            "run": run, "id": None, "title": task or job or f"begun {_time(begun)}", "status": "active",
-            "worker": worker, "leased": leased, "lease_until": _time(until) if leased else None,
-            "in_doubt": 1 if run in doubts else 0,
-        })  # fmt: skip
+        facts["active"].append(
+            {
+                "run": run,
+                "id": None,
+                "title": task or job or f"begun {_time(begun)}",
+                "status": "active",
+                "worker": worker,
+                "leased": leased,
+                "lease_until": _time(until) if leased else None,
+                "in_doubt": 1 if run in doubts else 0,
+            }
+        )
     total = yield Query("SELECT COUNT(*) FROM run WHERE state = 'active'")
     facts["totals"]["active"] = int(total[0][0])
     facts["counts"] = {"active runs": int(total[0][0])}

@@ -151,24 +151,44 @@ def sections(facts: Json) -> list[Section]:
     whose = f" --task {task['key']}" if task else f" --run {run['run']}" if run else ""
     drifted = [c for c in facts["claims"] if c["state"] != "holds"]
     made = {
-        "in_doubt": ("In doubt: begun, and nobody saw how it ended", [_doubt(s) for s in facts["in_doubt"]],
-                     facts["totals"].get("in_doubt"), status),
+        "in_doubt": (
+            "In doubt: begun, and nobody saw how it ended",
+            [_doubt(s) for s in facts["in_doubt"]],
+            facts["totals"].get("in_doubt"),
+            status,
+        ),
         "drifted": ("Claims that no longer hold", [_claim(c) for c in drifted], None, f"hold claim check{whose}"),
         "stopped": ("Where it stopped, and why", _stopped(facts), None, of_run),
         "attempts": ("Attempts", [_attempt(a) for a in facts["attempts"]], facts["totals"].get("attempts"), of_task),
-        "decisions": ("Decisions and findings", [_noted(n) for n in facts["decisions"]],
-                      facts["totals"].get("decisions"), of_run),
+        "decisions": (
+            "Decisions and findings",
+            [_noted(n) for n in facts["decisions"]],
+            facts["totals"].get("decisions"),
+            of_run,
+        ),
         "paths_not_taken": ("Paths not taken", [_noted(n) for n in facts["paths_not_taken"]], None, of_run),
         "questions": ("Questions and answers", [_question(q) for q in facts["questions"]], None, of_run),
         "sessions": ("What each session did since", [_session(s) for s in facts["sessions"]], None, "hold ls -a"),
         "alive": ("Alive now, and claims that hold", _alive(facts), None, f"hold claim check{whose}"),
-        "active": ("Under way", [_task(t) for t in facts["active"]], facts["totals"].get("active"),
-                   "hold task ls --status active"),
-        "blocked": ("Blocked or failed", [_task(t) for t in facts["blocked"]], facts["totals"].get("blocked"),
-                    "hold task ls --status blocked"),
-        "ready": ("Ready to be started", [_task(t) for t in facts["ready"]], facts["totals"].get("ready"),
-                  "hold task ls --status ready"),
-    }  # fmt: skip
+        "active": (
+            "Under way",
+            [_task(t) for t in facts["active"]],
+            facts["totals"].get("active"),
+            "hold task ls --status active",
+        ),
+        "blocked": (
+            "Blocked or failed",
+            [_task(t) for t in facts["blocked"]],
+            facts["totals"].get("blocked"),
+            "hold task ls --status blocked",
+        ),
+        "ready": (
+            "Ready to be started",
+            [_task(t) for t in facts["ready"]],
+            facts["totals"].get("ready"),
+            "hold task ls --status ready",
+        ),
+    }
     found = []
     for name in SECTIONS:
         title, items, total, fetch = made[name]
@@ -186,8 +206,24 @@ def _item(data: Json, text: str, short: str | None = None, keep: tuple[str, ...]
 
 
 def _doubt(step: Json) -> Item:
-    data = {k: step.get(k) for k in ("run", "key", "effect", "action", "args", "begun_at", "tries", "error", "owner",
-                                     "settle_by", "overdue", "session", "exec_id")}  # fmt: skip
+    data = {
+        k: step.get(k)
+        for k in (
+            "run",
+            "key",
+            "effect",
+            "action",
+            "args",
+            "begun_at",
+            "tries",
+            "error",
+            "owner",
+            "settle_by",
+            "overdue",
+            "session",
+            "exec_id",
+        )
+    }
     data = {k: v for k, v in data.items() if v not in (None, False)}
     if len(str(data.get("args", ""))) > _PROSE:
         data["args"] = line(data["args"], _PROSE)

@@ -25,9 +25,17 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 _LISTED_MAX = 1000  # checkpoints or entries in one answer
 # Calls after which a run's log is longer.
-_LOGGING = frozenset({
-    "log_append", "step_begin", "step_end", "step_next", "step_fail", "step_settle", "memory_append",
-})  # fmt: skip
+_LOGGING = frozenset(
+    {
+        "log_append",
+        "step_begin",
+        "step_end",
+        "step_next",
+        "step_fail",
+        "step_settle",
+        "memory_append",
+    }
+)
 
 
 class CheckpointCalls:
@@ -73,24 +81,50 @@ class CheckpointCalls:
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
     async def checkpoint_save(
-        self, *, run: str, state: Json | None = None, replace: bool = False, label: str | None = None,
-        sent: str | None = None, locked: bool = False, epoch: int | None = None, by: str | None = None,
+        self,
+        *,
+        run: str,
+        state: Json | None = None,
+        replace: bool = False,
+        label: str | None = None,
+        sent: str | None = None,
+        locked: bool = False,
+        epoch: int | None = None,
+        by: str | None = None,
         request: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """A milestone: the run's state with these fields set; `replace`: only these. `locked` makes it while the log
         cannot go on, for a client that lost a race against it. Large fields come first, in pieces, as for
         `checkpoint_put`; `sent` is their hash."""
         saved = await self.checkpoints.save(
-            await self._run(run), state, replace=replace, epoch=epoch, label=_label(label), by=by or self.by,
-            request=request or ids.new("req_"), sent=None if sent is None else check_hash(sent), locked=locked,
-        )  # fmt: skip
+            await self._run(run),
+            state,
+            replace=replace,
+            epoch=epoch,
+            label=_label(label),
+            by=by or self.by,
+            request=request or ids.new("req_"),
+            sent=None if sent is None else check_hash(sent),
+            locked=locked,
+        )
         return saved.describe()
 
     async def checkpoint_put(
-        self, *, run: str, hash: str, size: int, log_upto: int, record: str = "", sent: str | None = None,
-        base: int | None = None, base_hash: str = "", label: str | None = None, epoch: int | None = None,
-        by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        run: str,
+        hash: str,
+        size: int,
+        log_upto: int,
+        record: str = "",
+        sent: str | None = None,
+        base: int | None = None,
+        base_hash: str = "",
+        label: str | None = None,
+        epoch: int | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """A milestone whose change the client has worked out; refused (`conflict`) if the log went on meanwhile.
 
         A large record is sent as the pieces of a content first (`artifact_piece`), and `sent` is its hash.
@@ -104,9 +138,18 @@ class CheckpointCalls:
         if len(str(hash)) != 64 or size < 0:
             raise invalid("a record comes with the SHA-256 and the size of its state", "upgrade the client")
         new = rows.New(
-            await self._run(run), "milestone", _label(label), by or self.by, request or ids.new("req_"), int(log_upto),
-            base, str(base_hash), str(hash), int(size), raw,
-        )  # fmt: skip
+            await self._run(run),
+            "milestone",
+            _label(label),
+            by or self.by,
+            request or ids.new("req_"),
+            int(log_upto),
+            base,
+            str(base_hash),
+            str(hash),
+            int(size),
+            raw,
+        )
         return (await self.checkpoints.put(new, epoch, sent)).describe()
 
     async def checkpoint_made(self, *, run: str, request: str, by: str | None = None) -> Json | None:
@@ -152,9 +195,15 @@ class CheckpointCalls:
         return await self.checkpoints.diff(await self._run(run), seq, other, second)
 
     async def checkpoint_restore(
-        self, *, run: str, seq: int, at_most: int | None = None, epoch: int | None = None, by: str | None = None,
+        self,
+        *,
+        run: str,
+        seq: int,
+        at_most: int | None = None,
+        epoch: int | None = None,
+        by: str | None = None,
         request: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """Its state is the run's state again: a new checkpoint, and nothing that was done is undone."""
         saved, state = await self.checkpoints.restore(
             await self._run(run), seq, epoch=epoch, by=by or self.by, request=request or ids.new("req_")
@@ -162,16 +211,19 @@ class CheckpointCalls:
         return {**saved.describe(), "state": None if at_most is not None and saved.size > at_most else state}
 
     async def checkpoint_fork(
-        self, *, run: str, seq: int | None = None, label: str | None = None, by: str | None = None,
+        self,
+        *,
+        run: str,
+        seq: int | None = None,
+        label: str | None = None,
+        by: str | None = None,
         request: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """A new run that begins where this checkpoint stands."""
         run, asked, who = await self._run(run), request or ids.new("req_"), by or self.by
         return await self.store.write(lambda: rows.fork(run, seq, label=_label(label), by=who, request=asked))
 
-    async def checkpoint_policy(
-        self, *, run: str, entries: int, size: int, by: str | None = None
-    ) -> Json:
+    async def checkpoint_policy(self, *, run: str, entries: int, size: int, by: str | None = None) -> Json:
         """Save from the log every so many entries or bytes; 0 switches a measure off."""
         if entries < 0 or size < 0:
             raise invalid("a policy counts entries and bytes", "0 switches one off")
@@ -198,28 +250,52 @@ class CheckpointCalls:
     # -- memory -----------------------------------------------------------------------------------------------------
 
     async def memory_append(
-        self, *, run: str, message: Any, epoch: int | None = None, why: str | None = None, by: str | None = None,
+        self,
+        *,
+        run: str,
+        message: Any,
+        epoch: int | None = None,
+        why: str | None = None,
+        by: str | None = None,
         request: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """A message more; on disk when this returns."""
         return await self.memory.append(
-            await self._run(run), message, epoch=epoch, why=_reason(why), by=by or self.by,
+            await self._run(run),
+            message,
+            epoch=epoch,
+            why=_reason(why),
+            by=by or self.by,
             request=request or ids.new("req_"),
-        )  # fmt: skip
+        )
 
     async def memory_window(self, *, run: str, max_tokens: int = WINDOW_TOKENS, by: str | None = None) -> Json:
         """The newest messages that fit a number of tokens (an estimate), pinned ones always."""
         return await self.memory.window(await self._run(run), int(max_tokens))
 
     async def memory_set(
-        self, *, run: str, name: str, value: Any = None, ttl_s: float | None = None, epoch: int | None = None,
-        why: str | None = None, by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        run: str,
+        name: str,
+        value: Any = None,
+        ttl_s: float | None = None,
+        epoch: int | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """Keep a scratch value; `ttl_s` of 0 forgets it."""
         return await self.memory.set(
-            await self._run(run), name, value, ttl_s=ttl_s, epoch=epoch, why=_reason(why), by=by or self.by,
+            await self._run(run),
+            name,
+            value,
+            ttl_s=ttl_s,
+            epoch=epoch,
+            why=_reason(why),
+            by=by or self.by,
             request=request or ids.new("req_"),
-        )  # fmt: skip
+        )
 
     async def memory_get(self, *, run: str, name: str, by: str | None = None) -> Json:
         return await self.memory.get(await self._run(run), name)

@@ -38,13 +38,22 @@ def _created(key: str | None) -> Transaction[list[Json]]:
         (*_SOME, *(() if key is None else (key,)), _LISTED_MAX),
     )
     return [
-        {"task": task, "n": n, "run": run, "root": root, **_lists(values.decode(changes)),
-         "artifacts": values.decode(contract)["artifacts"], "at": rfc3339(at / 1e6)}
+        {
+            "task": task,
+            "n": n,
+            "run": run,
+            "root": root,
+            **_lists(values.decode(changes)),
+            "artifacts": values.decode(contract)["artifacts"],
+            "at": rfc3339(at / 1e6),
+        }
         for task, n, changes, at, root, contract, run in rows
-    ]  # fmt: skip
+    ]
 
 
 def _lists(changes: Any) -> Json:
     """As far as it is a list of files: whoever made the attempt may have noted anything."""
-    return {kind: [one for one in listed(changes, kind) if {"after", "size"} <= one.keys()]
-            for kind in ("created", "changed")}  # fmt: skip
+    return {
+        kind: [one for one in listed(changes, kind) if {"after", "size"} <= one.keys()]
+        for kind in ("created", "changed")
+    }

@@ -169,8 +169,11 @@ def count(changes: Json) -> int:
 def listed(changes: Any, kind: str) -> list[Json]:
     """The files that were created, changed or deleted, of what was noted with an attempt, whoever noted it."""
     found = changes.get(kind) if isinstance(changes, dict) else None
-    return [one for one in found if isinstance(one, dict) and isinstance(one.get("path"), str)] if isinstance(
-        found, list) else []  # fmt: skip
+    return (
+        [one for one in found if isinstance(one, dict) and isinstance(one.get("path"), str)]
+        if isinstance(found, list)
+        else []
+    )
 
 
 def shortened(changes: Json) -> Json:

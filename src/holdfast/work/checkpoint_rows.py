@@ -64,10 +64,11 @@ class Moved(HoldfastError):
 def row(run: str, seq: int | None) -> Transaction[Row | None]:
     """One by its number, or the latest."""
     rows = yield Query(
-        f"SELECT {_ROW} FROM checkpoint WHERE run = ?" + (" AND seq = ?" if seq is not None else "")
+        f"SELECT {_ROW} FROM checkpoint WHERE run = ?"
+        + (" AND seq = ?" if seq is not None else "")
         + " ORDER BY seq DESC LIMIT 1",
         (run, seq) if seq is not None else (run,),
-    )  # fmt: skip
+    )
     return Row(*rows[0]) if rows else None
 
 
@@ -211,9 +212,22 @@ def _insert(new: New, seq: int, upto: int, now: int, epoch: int) -> Transaction[
         "INSERT INTO checkpoint"
         " (run, seq, log_upto, at, by_whom, epoch, kind, label, request, base, hash, size, record)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (new.run, seq, upto, now, new.by, epoch, new.kind, new.label, new.request, new.base, new.hash, new.size,
-         new.record),
-    )  # fmt: skip
+        (
+            new.run,
+            seq,
+            upto,
+            now,
+            new.by,
+            epoch,
+            new.kind,
+            new.label,
+            new.request,
+            new.base,
+            new.hash,
+            new.size,
+            new.record,
+        ),
+    )
 
 
 def compact(run: str, seq: int, hash: str, record: bytes) -> Transaction[None]:

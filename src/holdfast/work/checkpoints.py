@@ -51,8 +51,17 @@ class Checkpoints:
     # -- saving -----------------------------------------------------------------------------------------------------
 
     async def save(
-        self, run: str, fields: Json | None, *, replace: bool = False, epoch: int | None, label: str | None, by: str,
-        request: str, sent: str | None = None, locked: bool = False,
+        self,
+        run: str,
+        fields: Json | None,
+        *,
+        replace: bool = False,
+        epoch: int | None,
+        label: str | None,
+        by: str,
+        request: str,
+        sent: str | None = None,
+        locked: bool = False,
     ) -> Row:
         """A milestone: the live state with these fields set (`replace`: with nothing else).
 
@@ -112,9 +121,16 @@ class Checkpoints:
             return await self._write(run, line, live, "periodic", None, None, "holdfast", ids.new("req_"))
 
     async def _write(
-        self, run: str, line: Line[int], live: _Live, kind: str, label: str | None, epoch: int | None, by: str,
+        self,
+        run: str,
+        line: Line[int],
+        live: _Live,
+        kind: str,
+        label: str | None,
+        epoch: int | None,
+        by: str,
         request: str,
-    ) -> Row | None:  # fmt: skip
+    ) -> Row | None:
         try:
             change = line.change(live)
             base = None if change.whole else line.at
@@ -198,12 +214,12 @@ class Checkpoints:
         before, old = await self.show(run, seq)
         after, new = await self.show(other_run or run, other)
         return {
-            "from": before.describe(), "to": after.describe(), "changes": replay.differences(old, new),
-        }  # fmt: skip
+            "from": before.describe(),
+            "to": after.describe(),
+            "changes": replay.differences(old, new),
+        }
 
-    async def restore(
-        self, run: str, seq: int, *, epoch: int | None, by: str, request: str
-    ) -> tuple[Row, Json]:
+    async def restore(self, run: str, seq: int, *, epoch: int | None, by: str, request: str) -> tuple[Row, Json]:
         """Make the state of an earlier checkpoint the run's state again: as a new checkpoint, nothing is undone."""
         _, state = await self.show(run, seq)
         saved = await self.save(
@@ -319,9 +335,18 @@ def _rebuilt(wanted: _Wanted, epoch: int | None) -> Transaction[Row]:
     upto = entries[-1]["seq"] if entries else found.log_upto if found is not None else 0
     base, base_hash = (found.seq, found.hash) if found is not None else (None, "")
     new = New(
-        run, "milestone", wanted.label, wanted.by, wanted.request, upto, base, base_hash, change.hash, change.size,
+        run,
+        "milestone",
+        wanted.label,
+        wanted.by,
+        wanted.request,
+        upto,
+        base,
+        base_hash,
+        change.hash,
+        change.size,
         change.record,
-    )  # fmt: skip
+    )
     return (yield from rows.save(new, epoch))
 
 

@@ -24,10 +24,19 @@ class ClaimCalls:
         raise NotImplementedError
 
     async def claim_add(
-        self, *, kind: str, spec: Json, seen: Json, task: str | None = None, run: str | None = None,
-        host: str | None = None, project: str | None = None, cwd: str | None = None, by: str | None = None,
+        self,
+        *,
+        kind: str,
+        spec: Json,
+        seen: Json,
+        task: str | None = None,
+        run: str | None = None,
+        host: str | None = None,
+        project: str | None = None,
+        cwd: str | None = None,
+        by: str | None = None,
         request: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """Keep what somebody believes, with what was seen when they said so."""
         if (task is None) == (run is None):
             raise invalid("a claim belongs to a task or to a run", "--task ID, or --run RUN")
@@ -46,9 +55,14 @@ class ClaimCalls:
         return await self.store.write(lambda: claim_rows.add(new))
 
     async def claim_ls(
-        self, *, task: str | None = None, run: str | None = None, project: str | None = None, cwd: str | None = None,
+        self,
+        *,
+        task: str | None = None,
+        run: str | None = None,
+        project: str | None = None,
+        cwd: str | None = None,
         by: str | None = None,
-    ) -> list[Json]:  # fmt: skip
+    ) -> list[Json]:
         """Oldest first; of a task with those of its runs."""
         whose = None if task is None else await self._claimed_task(task, project, cwd)
         of = None if run is None else await self._run(run)

@@ -105,7 +105,12 @@ def describe(row: Row) -> Json:
     claim: Json = dict(zip(names, row, strict=False))
     claim |= {"spec": values.decode(row[4]), "seen": values.decode(row[5]), "host": row[6], "by": row[7]}
     looked = values.decode(row[10]) or {}
-    claim |= {"at": rfc3339(row[8] / 1e6), "state": row[9], "said": looked.get("said"),
-              "evidence": looked.get("evidence") or {},
-              "checked_at": rfc3339(row[11] / 1e6) if row[11] else None, "checked_by": row[12]}  # fmt: skip
+    claim |= {
+        "at": rfc3339(row[8] / 1e6),
+        "state": row[9],
+        "said": looked.get("said"),
+        "evidence": looked.get("evidence") or {},
+        "checked_at": rfc3339(row[11] / 1e6) if row[11] else None,
+        "checked_by": row[12],
+    }
     return {**claim, "claim": claims.told(claim)}

@@ -46,8 +46,10 @@ def check(kind: object, spec: object, seen: object) -> tuple[str, Json, Json]:
         raise invalid(f"a claim's {needed} is text", f"not {type(spec[needed]).__name__}")
     # What a look or a brief relies on later, whoever makes it.
     wanted: list[tuple[Json, str, Any, bool]] = [
-        (spec, "session", str, True), (seen, "session", str, True), (seen, "generation", int, True)
-    ]  # fmt: skip
+        (spec, "session", str, True),
+        (seen, "session", str, True),
+        (seen, "generation", int, True),
+    ]
     if kind == "file":
         wanted += [(seen, "sha256", str, False), (seen, "size", int, False)]
     elif kind == "command":
@@ -101,8 +103,13 @@ def _of_session(session: Json | None, tail: str | None) -> Json:
     """The evidence that a session gives: alive or not, how it ended, what it said last."""
     if session is None:
         return {"session_state": "gone"}
-    facts: Json = {"session": session["id"], "session_name": session["name"], "session_state": session["state"],
-                   "generation": session["generation"], "observed_at": session["observed_at"]}  # fmt: skip
+    facts: Json = {
+        "session": session["id"],
+        "session_name": session["name"],
+        "session_state": session["state"],
+        "generation": session["generation"],
+        "observed_at": session["observed_at"],
+    }
     if session["state"] != "live" or session["exit"]:
         facts["exit"] = session["exit"]
     if session["state"] != "live" and tail:
@@ -136,8 +143,11 @@ def _port(claim: Json, now: Json) -> Json:
         evidence["owner"] = rows[0]
     if any(wanted and row.get("session") == wanted for row in rows):
         mine = next(row for row in rows if row.get("session") == wanted)
-        return _result("holds", f"{_name(mine)} listens on {mine['address']}:{port}, pid {mine['pid']}",
-                       **{**evidence, "owner": mine})  # fmt: skip
+        return _result(
+            "holds",
+            f"{_name(mine)} listens on {mine['address']}:{port}, pid {mine['pid']}",
+            **{**evidence, "owner": mine},
+        )
     if rows:
         owner = rows[0]
         if not wanted and _same_program(seen, owner):

@@ -16,9 +16,19 @@ from .failures import FAILING_MAX, ITEM_MAX, Found, last_line, normal, recognise
 
 Json = dict[str, Any]
 TYPES = (
-    "test_failure", "build_error", "timeout", "no_progress", "network", "missing_tool", "permission", "crash",
-    "verification_failed", "agent_error", "in_doubt", "unknown",
-)  # fmt: skip
+    "test_failure",
+    "build_error",
+    "timeout",
+    "no_progress",
+    "network",
+    "missing_tool",
+    "permission",
+    "crash",
+    "verification_failed",
+    "agent_error",
+    "in_doubt",
+    "unknown",
+)
 CONVERGENCE = ("first", "converging", "steady", "diverging", "stuck")
 STUCK_AFTER = 3  # the same failure so often in a row: the next attempt would be the same again
 _NOT_THE_WORK = frozenset({"network", "permission", "missing_tool", "crash"})  # when it is the backend that met them
@@ -46,9 +56,12 @@ def classify(evidence: Evidence, earlier: Sequence[Json] = (), stuck_after: int 
     failing = list(unique(found.failing))
     signature = f"{found.type}:{_digest(failing or [normal(found.error)])}"
     told = {
-        "failure_type": found.type, "failure_detail": found.error[:ITEM_MAX], "suggested_focus": focus,
-        "signature": signature, "failing": failing,
-    }  # fmt: skip
+        "failure_type": found.type,
+        "failure_detail": found.error[:ITEM_MAX],
+        "suggested_focus": focus,
+        "signature": signature,
+        "failing": failing,
+    }
     return {**told, "convergence": convergence(told, earlier, stuck_after)}
 
 
@@ -186,8 +199,19 @@ def _crash(what: str) -> str:
     return f"find where it crashes: {what}"[:ITEM_MAX]
 
 
-_SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE",
-            15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS"}  # fmt: skip
+_SIGNALS = {
+    4: "SIGILL",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    11: "SIGSEGV",
+    13: "SIGPIPE",
+    15: "SIGTERM",
+    24: "SIGXCPU",
+    25: "SIGXFSZ",
+    31: "SIGSYS",
+}
 
 
 def _signal_of(code: object) -> str | None:

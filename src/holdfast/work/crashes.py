@@ -52,9 +52,7 @@ def looked_at(holder: Holder, gone: bool, most: int) -> Transaction[None]:
         return
     held = yield from queries.held(holder.run)
     kept = yield from queries.run(holder.run)
-    known = yield Query(
-        "DELETE FROM holding WHERE run = ? AND epoch = ? RETURNING epoch", (holder.run, holder.epoch)
-    )
+    known = yield Query("DELETE FROM holding WHERE run = ? AND epoch = ? RETURNING epoch", (holder.run, holder.epoch))
     if not known or not gone or kept.ended_at is not None:
         return  # it was counted before, or it left in this moment, or it was only too slow
     yield Query("UPDATE run SET crashes = crashes + 1 WHERE id = ?", (holder.run,))
@@ -84,8 +82,13 @@ def _park(kept: Run, held: Held, most: int) -> Transaction[None]:
         "SELECT key FROM step WHERE run = ? AND ended_at IS NOT NULL ORDER BY ended_at DESC, key LIMIT 1", (kept.id,)
     )
     report = {
-        "reason": "crashes", "job": kept.job, "count": kept.crashes + 1, "max_crashes": most,
-        "at": rfc3339(held.now / 1e6), "crashes": crashes, "last_step": last[0][0] if last else None,
+        "reason": "crashes",
+        "job": kept.job,
+        "count": kept.crashes + 1,
+        "max_crashes": most,
+        "at": rfc3339(held.now / 1e6),
+        "crashes": crashes,
+        "last_step": last[0][0] if last else None,
     }
     yield Query("UPDATE run SET parked = ? WHERE id = ?", (values.encode(report, "the report"), kept.id))
     event = values.encode({"event": "parked", "crashes": kept.crashes + 1, "max_crashes": most}, "event")

@@ -111,8 +111,13 @@ _MAKE = re.compile(r"^(?:g?make|ninja)(?:\[\d+\])?: (\*\*\* [^\n]+|build stopped
 
 
 def _builds(text: str) -> Found | None:
-    for pattern, order in ((_TSC, "{0}: {1} {2}"), (_GCC, "{0}: {1}"), (_RUFF, "{0}: {1} {2}"),
-                           (_RUFF_FULL, "{2}: {0} {1}"), (_ESLINT, "{1}: {0}")):  # fmt: skip
+    for pattern, order in (
+        (_TSC, "{0}: {1} {2}"),
+        (_GCC, "{0}: {1}"),
+        (_RUFF, "{0}: {1} {2}"),
+        (_RUFF_FULL, "{2}: {0} {1}"),
+        (_ESLINT, "{1}: {0}"),
+    ):
         if hits := pattern.findall(text):
             return _built([order.format(*hit) for hit in hits])
     rust = [h for h in _RUSTC.findall(text) if not _RUST_END.match(h[1]) and (h[0] or h[2])]

@@ -34,24 +34,44 @@ def foreseen(name: str, args: Json, us: str) -> Quick | None:
 
 
 def _begin(
-    us: str, /, *, run: str, key: str, epoch: int, effect: str = "unsafe", args: Any = None,
-    action: str | None = None, idem_key: str | None = None, why: str | None = None, session: str | None = None,
-    exec_id: str | None = None, by: str | None = None, request: str,
-) -> Quick | None:  # fmt: skip
+    us: str,
+    /,
+    *,
+    run: str,
+    key: str,
+    epoch: int,
+    effect: str = "unsafe",
+    args: Any = None,
+    action: str | None = None,
+    idem_key: str | None = None,
+    why: str | None = None,
+    session: str | None = None,
+    exec_id: str | None = None,
+    by: str | None = None,
+    request: str,
+) -> Quick | None:
     if effect == "none" or not runs.whole(run):
         return None
-    intent = stepping.intended(
-        run, key, effect, args, action, idem_key, why, session, exec_id, by or us, request
-    )
+    intent = stepping.intended(run, key, effect, args, action, idem_key, why, session, exec_id, by or us, request)
     stable = intent.stable_key
     return Quick("step_begun", (*_intended(intent, epoch, stable), None, None), stepping.to_execute(stable, epoch))
 
 
 def _end(
-    us: str, /, *, run: str, key: str, epoch: int, result: Any = None, effect: str | None = None,
-    args: Any = None, action: str | None = None, why: str | None = None, by: str | None = None,
+    us: str,
+    /,
+    *,
+    run: str,
+    key: str,
+    epoch: int,
+    result: Any = None,
+    effect: str | None = None,
+    args: Any = None,
+    action: str | None = None,
+    why: str | None = None,
+    by: str | None = None,
     request: str,
-) -> Quick | None:  # fmt: skip
+) -> Quick | None:
     if not runs.whole(run):
         return None
     text, answer = values.encode(result, "the result"), {"key": key, "state": "done"}
@@ -67,9 +87,20 @@ def _end(
 
 
 def _next(
-    us: str, /, *, run: str, ended: Json, key: str, epoch: int, effect: str = "unsafe", args: Any = None,
-    action: str | None = None, why: str | None = None, by: str | None = None, request: str,
-) -> Quick | None:  # fmt: skip
+    us: str,
+    /,
+    *,
+    run: str,
+    ended: Json,
+    key: str,
+    epoch: int,
+    effect: str = "unsafe",
+    args: Any = None,
+    action: str | None = None,
+    why: str | None = None,
+    by: str | None = None,
+    request: str,
+) -> Quick | None:
     if effect == "none" or not ended["request"] or not runs.whole(run):
         return None
     coming = stepping.intended(run, key, effect, args, action, None, why, None, None, by or us, request)
@@ -87,6 +118,17 @@ _DONE = stepping.outcome_body(None, None)
 
 def _intended(intent: stepping.Intent, epoch: int, stable_key: str, body: str | None = None) -> tuple[Any, ...]:
     return (
-        intent.run, intent.key, epoch, intent.by, body or stepping.action_body(intent), intent.effect, intent.action,
-        intent.args_hash, values.shown(intent.args), stable_key, intent.request, intent.session, intent.exec_id,
-    )  # fmt: skip
+        intent.run,
+        intent.key,
+        epoch,
+        intent.by,
+        body or stepping.action_body(intent),
+        intent.effect,
+        intent.action,
+        intent.args_hash,
+        values.shown(intent.args),
+        stable_key,
+        intent.request,
+        intent.session,
+        intent.exec_id,
+    )

@@ -27,10 +27,18 @@ class JobCalls:
         raise NotImplementedError
 
     async def run_claim(
-        self, *, jobs: list[str], worker: str, ttl_s: float = RUN_LEASE_S, standby: bool = False,
-        max_crashes: dict[str, int] | None = None, left: list[str] | None = None, process: Json | None = None,
-        by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        jobs: list[str],
+        worker: str,
+        ttl_s: float = RUN_LEASE_S,
+        standby: bool = False,
+        max_crashes: dict[str, int] | None = None,
+        left: list[str] | None = None,
+        process: Json | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """The next run of these jobs that is free, leased to this worker; `run` is null when there is none.
 
         What workers of this machine left by dying is counted first; with `max_crashes` of a job its run is parked.
@@ -84,8 +92,10 @@ class JobCalls:
 def _most(max_crashes: object) -> dict[str, int]:
     """How many workers may die at a run of each job."""
     given = max_crashes or {}
-    if not isinstance(given, dict) or len(given) > JOBS_MAX or not all(
-        type(n) is int and n > 0 for n in given.values()
+    if (
+        not isinstance(given, dict)
+        or len(given) > JOBS_MAX
+        or not all(type(n) is int and n > 0 for n in given.values())
     ):
         raise invalid("max_crashes says for each job how many workers may die at it", "at least 1")
     return given

@@ -88,9 +88,16 @@ def _since(run: str, after: int) -> Transaction[tuple[int, int, list[tuple[str, 
 
 
 def _set(
-    run: str, name: str, value: Any, ttl_s: float | None, drop: list[str], epoch: int | None, by: str, request: str,
+    run: str,
+    name: str,
+    value: Any,
+    ttl_s: float | None,
+    drop: list[str],
+    epoch: int | None,
+    by: str,
+    request: str,
     why: str | None,
-) -> Transaction[Json]:  # fmt: skip
+) -> Transaction[Json]:
     held = yield from queries.held(run)
     if epoch is not None:
         leases.check(held, epoch)
@@ -99,9 +106,7 @@ def _set(
     if before is None:
         kept = {"name": name, "value": value, "until": until, "drop": drop}
         body = values.encode(notes.with_why(kept, why), "the value")
-        before = yield from queries.append(
-            run, "scratch", body, at=held.now, epoch=epoch or 0, by=by, request=request
-        )
+        before = yield from queries.append(run, "scratch", body, at=held.now, epoch=epoch or 0, by=by, request=request)
     return {"run": run, "name": name, "seq": before, "until": until}
 
 
@@ -114,10 +119,17 @@ class Memory:
     ) -> Json:
         body = values.encode(message, "the message")
         # Why it was said is no part of what was said: an entry of its own, which no model is shown as a message.
-        seq = await self._store.write(lambda: notes.explained(
-            notes.append(run, "message", body, epoch, by, None, request), run, "append a message", why, epoch, by,
-            request + ".why",
-        ))  # fmt: skip
+        seq = await self._store.write(
+            lambda: notes.explained(
+                notes.append(run, "message", body, epoch, by, None, request),
+                run,
+                "append a message",
+                why,
+                epoch,
+                by,
+                request + ".why",
+            )
+        )
         return {"run": run, "seq": seq, "tokens": estimate(body.encode())}
 
     async def window(self, run: str, max_tokens: int = WINDOW_TOKENS) -> Json:
@@ -132,10 +144,13 @@ class Memory:
             known = known._replace(upto=upto, messages=[_json(m) for m in state["messages"]], whole=True)
             chosen, used = self._choose(known, max_tokens)
         return {
-            "run": run, "upto": known.upto, "tokens": used, "max_tokens": max_tokens,
+            "run": run,
+            "upto": known.upto,
+            "tokens": used,
+            "max_tokens": max_tokens,
             "messages": [msgspec.json.decode(known.messages[i]) for i in chosen],
             "omitted": len(known.messages) - len(chosen) if known.whole else None,
-        }  # fmt: skip
+        }
 
     @staticmethod
     def _choose(known: Window, budget: int) -> tuple[list[int], int]:
@@ -143,9 +158,17 @@ class Memory:
         return choose(known.messages, pinned, budget)
 
     async def set(
-        self, run: str, name: str, value: Any, *, ttl_s: float | None, epoch: int | None, why: str | None, by: str,
+        self,
+        run: str,
+        name: str,
+        value: Any,
+        *,
+        ttl_s: float | None,
+        epoch: int | None,
+        why: str | None,
+        by: str,
         request: str,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """Keep a value, for `ttl_s` seconds or as long as the run; None as a time to live of 0 forgets it."""
         check_word("a scratch value's name", name)
         if ttl_s is not None and not 0 <= ttl_s <= 10 * 365 * 86400:

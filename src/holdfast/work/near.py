@@ -83,6 +83,7 @@ class NearWork(Beside):
 
 def growing(work: Work, loop: AbstractEventLoop) -> Callable[[str, int], None]:
     """Tells `work`, which lives on this loop, of what others added to the log; from any thread."""
+
     def grew(run: str, size: int) -> None:
         if work.checkpoints.counted(run, size):
             # A loop that has ended saves no more checkpoints; what was written is written, and that is the answer.

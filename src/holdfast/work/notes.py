@@ -25,9 +25,7 @@ def append(
     if epoch is not None:
         leases.check(held, epoch)
     return (
-        yield from queries.append(
-            run, kind, body, at=held.now, epoch=epoch or 0, by=by, step=step, request=request
-        )
+        yield from queries.append(run, kind, body, at=held.now, epoch=epoch or 0, by=by, step=step, request=request)
     )
 
 
@@ -57,9 +55,14 @@ def entries(run: str, after: int, upto: int | None, limit: int) -> Transaction[l
 
 def describe(entry: LogEntry) -> Json:
     return {
-        "seq": entry.seq, "kind": entry.kind, "at": rfc3339_us(entry.at), "by": entry.by, "epoch": entry.epoch,
-        "step": entry.step, "body": values.decode(entry.body),
-    }  # fmt: skip
+        "seq": entry.seq,
+        "kind": entry.kind,
+        "at": rfc3339_us(entry.at),
+        "by": entry.by,
+        "epoch": entry.epoch,
+        "step": entry.step,
+        "body": values.decode(entry.body),
+    }
 
 
 def use_session(run: str, session: str, generation: int, offset: int, epoch: int | None) -> Transaction[Json]:

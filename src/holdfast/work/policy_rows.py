@@ -43,8 +43,14 @@ def show_policy(project: str, version: int | None) -> Transaction[Json]:
     authors = yield Query(
         "SELECT by_whom FROM policy WHERE project = ? GROUP BY by_whom ORDER BY MAX(version) DESC", (project,)
     )
-    return {"project": project, "version": at.policy if version is None else version, "current": at.policy,
-            "policy": body, "versions": versions, "authors": [str(by) for (by,) in authors]}  # fmt: skip
+    return {
+        "project": project,
+        "version": at.policy if version is None else version,
+        "current": at.policy,
+        "policy": body,
+        "versions": versions,
+        "authors": [str(by) for (by,) in authors],
+    }
 
 
 def add_backend(name: str, body: Json, asked: Asked) -> Transaction[Json]:
@@ -69,8 +75,16 @@ def backends() -> Transaction[list[Json]]:
         for name, at, by, body in rows
     }
     for name in policies.BUILTIN:
-        plain = {"name": name, "builtin": True, "template": None, "env": {}, "timeout_s": None,
-                 "terminal": name == "shell", "at": None, "by": None}  # fmt: skip
+        plain = {
+            "name": name,
+            "builtin": True,
+            "template": None,
+            "env": {},
+            "timeout_s": None,
+            "terminal": name == "shell",
+            "at": None,
+            "by": None,
+        }
         made.setdefault(name, plain)
     return [made[name] for name in sorted(made)]
 

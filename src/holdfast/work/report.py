@@ -8,8 +8,15 @@ from .brief_text import line
 
 Json = dict[str, Any]
 _TITLE = 120  # characters of a title in a list
-_EVENTS = {"add": "added", "start": "started", "done": "done", "fail": "failed attempts", "give_up": "given up",
-           "block": "blocked", "cancel": "cancelled"}  # fmt: skip
+_EVENTS = {
+    "add": "added",
+    "start": "started",
+    "done": "done",
+    "fail": "failed attempts",
+    "give_up": "given up",
+    "block": "blocked",
+    "cancel": "cancelled",
+}
 
 
 def empty(report: Json) -> bool:
@@ -73,8 +80,10 @@ def markdown(report: Json) -> str:
     if report["people"]:
         text += "\n## By whom\n\n"
         for who in report["people"]:
-            text += (f"- {_plain(who['name'])}: {who['done']} done, {who['failed']} failed, {who['events']} changes of"
-                     f" tasks, {who['entries']} log entries\n")  # fmt: skip
+            text += (
+                f"- {_plain(who['name'])}: {who['done']} done, {who['failed']} failed, {who['events']} changes of"
+                f" tasks, {who['entries']} log entries\n"
+            )
     if report["tasks"]:
         text += "\n## Tasks\n\n"
     for task in report["tasks"]:

@@ -40,12 +40,14 @@ svg .mark { fill: var(--paper); stroke: var(--ink); stroke-width: 1.2; } svg .ma
 def page(report: Json) -> str:
     title = _safe(words.heading(report))
     parts = [
-        "<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         # Nothing is loaded and nothing runs, whatever a title holds.
         """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">""",
-        f"<title>{title}</title><style>{_STYLE}</style></head><body>", f"<h1>{title}</h1>",
-    ]  # fmt: skip
+        f"<title>{title}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>{title}</h1>",
+    ]
     if words.empty(report):
         parts.append(f"<p>{_safe(words.nothing(report))}</p>")
     else:
@@ -68,8 +70,10 @@ def _table(headers: list[str], rows: list[list[str]]) -> str:
 def _people(report: Json) -> str:
     if not report["people"]:
         return ""
-    rows = [[_safe(p["name"]), str(p["done"]), str(p["failed"]), str(p["events"]), str(p["entries"])]
-            for p in report["people"]]  # fmt: skip
+    rows = [
+        [_safe(p["name"]), str(p["done"]), str(p["failed"]), str(p["events"]), str(p["entries"])]
+        for p in report["people"]
+    ]
     return "<h2>By whom</h2>" + _table(["Operator", "Done", "Failed", "Changes", "Log entries"], rows)
 
 
@@ -79,8 +83,10 @@ def _tasks(report: Json) -> str:
     rows = []
     for task in report["tasks"]:
         attempts = "<br>".join(
-            f"{a['n']}{_who(a)}: {_safe(words.result(a))}" + (f" <span class=dim>{_safe(a['failure_detail'])}</span>"
-            if a.get("failure_detail") else "") for a in task["attempts"])  # fmt: skip
+            f"{a['n']}{_who(a)}: {_safe(words.result(a))}"
+            + (f" <span class=dim>{_safe(a['failure_detail'])}</span>" if a.get("failure_detail") else "")
+            for a in task["attempts"]
+        )
         last = task["events"][-1] if task["events"] else None
         why = _safe(last["why"]) if last and last["why"] else ""
         status = f'<span class="s-{_safe(task["status"])}">{_safe(task["status"])}</span>'
@@ -101,8 +107,9 @@ def _runs(report: Json) -> str:
     rows = []
     for run in report["runs"]:
         steps = ", ".join(f"{n} {state}" for state, n in run["steps"].items()) or "none"
-        rows.append([_safe(run["run"]), _safe(run["task"] or run["job"]), _safe(run["state"]), _safe(steps),
-                     _safe(run["by"])])  # fmt: skip
+        rows.append(
+            [_safe(run["run"]), _safe(run["task"] or run["job"]), _safe(run["state"]), _safe(steps), _safe(run["by"])]
+        )
     return "<h2>Runs outside of projects</h2>" + _table(["Run", "Task or job", "State", "Steps", "Begun by"], rows)
 
 
@@ -146,13 +153,17 @@ def _lane(n: int, label: str, attempts: list[Json], events: list[Json], first: f
         about = f"{attempt.get('n') or ''} {words.result(attempt)}, {attempt['begun_at']}"
         about += f" to {attempt['ended_at'] or 'now'}"
         kind = _CLASS.get(attempt["outcome"], "cancelled")
-        parts.append(f'<rect class="{kind}" x="{begin:.1f}" y="{y + 4}" width="{max(2.0, end - begin):.1f}" height="14"'
-                     f' rx="2"><title>{_safe(about.strip())}</title></rect>')  # fmt: skip
+        parts.append(
+            f'<rect class="{kind}" x="{begin:.1f}" y="{y + 4}" width="{max(2.0, end - begin):.1f}" height="14"'
+            f' rx="2"><title>{_safe(about.strip())}</title></rect>'
+        )
     for event in events:
         kind = "block" if event["event"] in ("block", "give_up") else "other"
         about = f"{event['at']} {event['event']} by {event['by']}" + (f": {event['why']}" if event["why"] else "")
-        parts.append(f'<circle class="mark {kind}" cx="{x(_seconds(event["at"])):.1f}" cy="{y + 11}" r="3.5">'
-                     f"<title>{_safe(about)}</title></circle>")  # fmt: skip
+        parts.append(
+            f'<circle class="mark {kind}" cx="{x(_seconds(event["at"])):.1f}" cy="{y + 11}" r="3.5">'
+            f"<title>{_safe(about)}</title></circle>"
+        )
     return parts
 
 

@@ -41,14 +41,24 @@ def gather(span: Span) -> Transaction[Json]:
     runs = [] if span.task or span.project else (yield from _runs(of))
     attempts = yield from _attempts(of)
     return {
-        "since": _time(since) or rfc3339(0), "until": _time(until), "project": span.project, "task": span.task,
+        "since": _time(since) or rfc3339(0),
+        "until": _time(until),
+        "project": span.project,
+        "task": span.task,
         "totals": {
-            "tasks": total, "events": (yield from _events(of)), "attempts": attempts,
-            "verifications": (yield from _verifications(of)), "steps": (yield from _steps(of)), "runs": len(runs),
+            "tasks": total,
+            "events": (yield from _events(of)),
+            "attempts": attempts,
+            "verifications": (yield from _verifications(of)),
+            "steps": (yield from _steps(of)),
+            "runs": len(runs),
         },
-        "people": (yield from _people(of)), "tasks": tasks, "runs": runs,
-        "omitted": {"tasks": total - len(tasks)}, "observed_at": _time(now),
-    }  # fmt: skip
+        "people": (yield from _people(of)),
+        "tasks": tasks,
+        "runs": runs,
+        "omitted": {"tasks": total - len(tasks)},
+        "observed_at": _time(now),
+    }
 
 
 class _Scope:
@@ -85,8 +95,9 @@ def _task(key: str, of: _Scope) -> Transaction[Json]:
     task = yield from task_rows.task(key)
     events = yield Query(
         "SELECT at, by_whom, event, status, why FROM task_event WHERE task = ? AND at >= ? AND at < ?"
-        " ORDER BY seq DESC LIMIT ?", (key, of.since, of.until, REPORT_EVENTS),
-    )  # fmt: skip
+        " ORDER BY seq DESC LIMIT ?",
+        (key, of.since, of.until, REPORT_EVENTS),
+    )
     attempts = yield Query(
         "SELECT n, worker, backend, outcome, classification, verification, created_at, ended_at FROM attempt"
         " WHERE task = ? AND created_at < ? AND (ended_at IS NULL OR ended_at >= ?) ORDER BY n",
@@ -94,21 +105,32 @@ def _task(key: str, of: _Scope) -> Transaction[Json]:
     )
     names = ("at", "by", "event", "status", "why")
     return {
-        "task_id": task.id, "key": key, "project": task.project, "title": task.title, "phase": task.phase,
+        "task_id": task.id,
+        "key": key,
+        "project": task.project,
+        "title": task.title,
+        "phase": task.phase,
         "status": task.status,
         "events": [dict(zip(names, (_time(e[0]), *e[1:]), strict=True)) for e in reversed(events)],
         "attempts": [_attempt(a) for a in attempts],
-    }  # fmt: skip
+    }
 
 
 def _attempt(row: tuple[Any, ...]) -> Json:
     n, worker, backend, outcome, classification, verification, begun, ended = row
     kind, checks = values.decode(classification) or {}, values.decode(verification) or {}
     return {
-        "n": n, "worker": worker, "backend": backend, "outcome": outcome, "failure_type": kind.get("failure_type"),
-        "failure_detail": kind.get("failure_detail"), "convergence": kind.get("convergence"),
-        "verified": checks.get("passed"), "begun_at": _time(begun), "ended_at": _time(ended),
-    }  # fmt: skip
+        "n": n,
+        "worker": worker,
+        "backend": backend,
+        "outcome": outcome,
+        "failure_type": kind.get("failure_type"),
+        "failure_detail": kind.get("failure_detail"),
+        "convergence": kind.get("convergence"),
+        "verified": checks.get("passed"),
+        "begun_at": _time(begun),
+        "ended_at": _time(ended),
+    }
 
 
 def _runs(of: _Scope) -> Transaction[list[Json]]:
@@ -124,10 +146,19 @@ def _runs(of: _Scope) -> Transaction[list[Json]]:
     found = []
     for run, task, job, state, worker, begun, ended, by in rows:
         steps = yield Query("SELECT state, COUNT(*) FROM step WHERE run = ? GROUP BY state ORDER BY state", (run,))
-        found.append({
-            "run": run, "task": task, "job": job, "state": state, "worker": worker, "by": by,
-            "begun_at": _time(begun), "ended_at": _time(ended), "steps": {s: int(n) for s, n in steps},
-        })  # fmt: skip
+        found.append(
+            {
+                "run": run,
+                "task": task,
+                "job": job,
+                "state": state,
+                "worker": worker,
+                "by": by,
+                "begun_at": _time(begun),
+                "ended_at": _time(ended),
+                "steps": {s: int(n) for s, n in steps},
+            }
+        )
     return found
 
 
@@ -188,8 +219,9 @@ def _people(of: _Scope) -> Transaction[list[Json]]:
     where, args = of.where("a.task", "l.at")
     rows = yield Query(
         "SELECT l.by_whom, COUNT(*) FROM log l JOIN run r ON r.id = l.run JOIN attempt a ON a.id = r.attempt"
-        f" WHERE {where} GROUP BY l.by_whom", args,
-    )  # fmt: skip
+        f" WHERE {where} GROUP BY l.by_whom",
+        args,
+    )
     for name, n in rows:
         of_whom(name)["entries"] += int(n)
     return sorted(people.values(), key=lambda p: (-p["done"], -p["events"], -p["entries"], p["name"]))

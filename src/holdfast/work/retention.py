@@ -20,9 +20,10 @@ _UNSETTLED = (
     " AND s.state IN ('open', 'in_doubt'))"
 )
 _ENDED = (
-    "a.ended_at IS NOT NULL AND a.ended_at <= ? AND NOT " + _UNSETTLED +
-    " AND NOT EXISTS (SELECT 1 FROM run r WHERE r.attempt = a.id AND (r.ended_at IS NULL OR r.ended_at > ?))"
-)  # fmt: skip
+    "a.ended_at IS NOT NULL AND a.ended_at <= ? AND NOT "
+    + _UNSETTLED
+    + " AND NOT EXISTS (SELECT 1 FROM run r WHERE r.attempt = a.id AND (r.ended_at IS NULL OR r.ended_at > ?))"
+)
 _OF_RUN = ("step", "log", "run_session", "checkpoint", "checkpoint_policy", "claim", "holding")  # what hangs on a run
 
 
@@ -111,6 +112,10 @@ def usage() -> Transaction[Json]:
     threads = yield Query("SELECT COUNT(*), COALESCE(SUM(LENGTH(record)), 0) FROM thread_checkpoint")
     return {
         "rows": {**counts, "thread_checkpoint": int(threads[0][0]), "artifact": int(named[0][0])},
-        "bytes": {"artifacts": int(named[0][1]), "log": int(log[0][0]), "checkpoints": int(saved[0][0]),
-                  "threads": int(threads[0][1])},
-    }  # fmt: skip
+        "bytes": {
+            "artifacts": int(named[0][1]),
+            "log": int(log[0][0]),
+            "checkpoints": int(saved[0][0]),
+            "threads": int(threads[0][1]),
+        },
+    }

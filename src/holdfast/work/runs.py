@@ -88,8 +88,15 @@ def _create(wanted: Wanted, n: int) -> Transaction[Json]:
         "INSERT INTO attempt (id, task, n, worker, instance, epoch, lease_until, request, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task, n) DO NOTHING RETURNING id",
         (
-            attempt, wanted.task, n, wanted.worker, wanted.process.id if wanted.process else None,
-            1 if wanted.worker else 0, until, wanted.request, now,
+            attempt,
+            wanted.task,
+            n,
+            wanted.worker,
+            wanted.process.id if wanted.process else None,
+            1 if wanted.worker else 0,
+            until,
+            wanted.request,
+            now,
         ),
     )
     if not made:
@@ -117,8 +124,11 @@ def _resume(run: str, wanted: Wanted) -> Transaction[Json]:
             raise HoldfastError(
                 "conflict", f"the run {run} was begun with {what}", "leave them out to resume it, or end it first"
             )
-    first = (yield Query("SELECT request, (SELECT request FROM run WHERE id = ?) FROM attempt WHERE id = ?",
-                         (run, held.attempt)))[0]  # fmt: skip
+    first = (
+        yield Query(
+            "SELECT request, (SELECT request FROM run WHERE id = ?) FROM attempt WHERE id = ?", (run, held.attempt)
+        )
+    )[0]
     given = first[0] == wanted.request and steps.alive(held)  # the answer was lost; the lease was given
     if wanted.worker and not given and kept.ended_at is None:
         leases.may_take(held, wanted.worker, wanted.process)
@@ -131,12 +141,20 @@ def answer(run: str, *, resumed: bool) -> Transaction[Json]:
     held = yield from queries.seen(run)
     doubts = yield Query("SELECT key FROM step WHERE run = ? AND state = 'in_doubt'", (run,))
     return {
-        "run": run, "task": kept.task, "job": kept.job, "attempt": kept.attempt, "n": held.n, "state": kept.state,
+        "run": run,
+        "task": kept.task,
+        "job": kept.job,
+        "attempt": kept.attempt,
+        "n": held.n,
+        "state": kept.state,
         "resumed": resumed,
-        "worker": held.worker, "epoch": held.epoch, "lease_until": _time(held.lease_until),
-        "params": values.decode(kept.params), "items": values.decode(kept.items),
+        "worker": held.worker,
+        "epoch": held.epoch,
+        "lease_until": _time(held.lease_until),
+        "params": values.decode(kept.params),
+        "items": values.decode(kept.items),
         "in_doubt": sorted(key for (key,) in doubts),  # here: databases disagree about the order of text
-    }  # fmt: skip
+    }
 
 
 def end(
@@ -151,9 +169,7 @@ def end(
     if left and state == "done":
         names = ", ".join(repr(key) for (key,) in left[:3])
         raise HoldfastError("in_doubt", f"the run has {len(left)} unsettled steps: {names}", "settle them first")
-    yield Query(
-        "UPDATE run SET state = ?, ended_at = ?, outcome = ? WHERE id = ?", (state, held.now, outcome, run)
-    )
+    yield Query("UPDATE run SET state = ?, ended_at = ?, outcome = ? WHERE id = ?", (state, held.now, outcome, run))
     yield Query("DELETE FROM holding WHERE run = ?", (run,))
     others = yield Query("SELECT 1 FROM run WHERE attempt = ? AND state = 'active' LIMIT 1", (held.attempt,))
     if not others:
@@ -205,8 +221,13 @@ def status(run: str) -> Transaction[Json]:
     parked = park_report(kept, [s.key for s in doubts])
     state = "parked" if parked is not None else kept.state
     return {
-        **told, "state": state, "job": kept.job, "waits_for": kept.waits_for, "crashes": kept.crashes,
-        "parked": parked, "sessions": sessions,
+        **told,
+        "state": state,
+        "job": kept.job,
+        "waits_for": kept.waits_for,
+        "crashes": kept.crashes,
+        "parked": parked,
+        "sessions": sessions,
     }
 
 
@@ -230,14 +251,27 @@ def describe(kept: Run, held: Held, rows: list[tuple[str, str, str | None]], dou
         counts[state] = counts.get(state, 0) + 1
     items = values.decode(kept.items)
     return {
-        "run": kept.id, "task": kept.task, "attempt": kept.attempt, "n": held.n, "state": kept.state,
-        "params": values.decode(kept.params), "parent": kept.parent, "forked_from": kept.forked_from,
-        "worker": held.worker, "epoch": held.epoch, "lease_until": _time(held.lease_until),
-        "leased": steps.alive(held), "created_at": _time(kept.created_at), "ended_at": _time(kept.ended_at),
-        "outcome": values.decode(kept.outcome), "steps": counts, "log_end": seq,
+        "run": kept.id,
+        "task": kept.task,
+        "attempt": kept.attempt,
+        "n": held.n,
+        "state": kept.state,
+        "params": values.decode(kept.params),
+        "parent": kept.parent,
+        "forked_from": kept.forked_from,
+        "worker": held.worker,
+        "epoch": held.epoch,
+        "lease_until": _time(held.lease_until),
+        "leased": steps.alive(held),
+        "created_at": _time(kept.created_at),
+        "ended_at": _time(kept.ended_at),
+        "outcome": values.decode(kept.outcome),
+        "steps": counts,
+        "log_end": seq,
         "items": None if items is None else sort_items(items, states),
-        "in_doubt": [steps.report(s, held.now) for s in doubts], "observed_at": _time(held.now),
-    }  # fmt: skip
+        "in_doubt": [steps.report(s, held.now) for s in doubts],
+        "observed_at": _time(held.now),
+    }
 
 
 def standing(state: str, outcome: str | None) -> str:

@@ -74,11 +74,24 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
     # -- runs ------------------------------------------------------------------------------------------------------
 
     async def begin_run(
-        self, *, params: Json | None = None, items: list[str] | None = None, task: str | None = None,
-        run: str | None = None, worker: str | None = None, ttl_s: float = RUN_LEASE_S, again: bool = False,
-        parent: str | None = None, job: str | None = None, project: str | None = None, cwd: str | None = None,
-        process: Json | None = None, why: str | None = None, by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        params: Json | None = None,
+        items: list[str] | None = None,
+        task: str | None = None,
+        run: str | None = None,
+        worker: str | None = None,
+        ttl_s: float = RUN_LEASE_S,
+        again: bool = False,
+        parent: str | None = None,
+        job: str | None = None,
+        project: str | None = None,
+        cwd: str | None = None,
+        process: Json | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """A new run; or, of a task or by its id, the one that is there, taken over if its lease is free."""
         if params is not None and not isinstance(params, dict):
             raise invalid("a run's params are a mapping of names to values", f"got {type(params).__name__}")
@@ -112,9 +125,16 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         return {"released": await self.store.write(lambda: leases.release(run, epoch))}
 
     async def run_end(
-        self, *, run: str, epoch: int | None = None, state: str = "done", outcome: Any = None,
-        why: str | None = None, by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        run: str,
+        epoch: int | None = None,
+        state: str = "done",
+        outcome: Any = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         if state not in RUN_STATES[1:]:
             raise invalid(f"a run ends as one of {', '.join(RUN_STATES[1:])}", f"not {str(state)[:40]!r}")
         text, asked, run = values.encode(outcome, "the run's outcome"), request or ids.new("req_"), await self._run(run)
@@ -129,17 +149,30 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         return await self.store.read(lambda: runs.status(run))
 
     async def run_ls(
-        self, *, task: str | None = None, state: str | None = None, job: str | None = None, limit: int = 100,
-        project: str | None = None, cwd: str | None = None, by: str | None = None,
-    ) -> list[Json]:  # fmt: skip
+        self,
+        *,
+        task: str | None = None,
+        state: str | None = None,
+        job: str | None = None,
+        limit: int = 100,
+        project: str | None = None,
+        cwd: str | None = None,
+        by: str | None = None,
+    ) -> list[Json]:
         most = max(1, min(int(limit), _LISTED_MAX))
         task = task and (await self._managed(task, project, cwd) or task)
         return await self.store.read(lambda: runs.listing(task, state, most, job))
 
     async def run_session(
-        self, *, run: str, session: str, generation: int, from_offset: int, epoch: int | None = None,
+        self,
+        *,
+        run: str,
+        session: str,
+        generation: int,
+        from_offset: int,
+        epoch: int | None = None,
         by: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """Note that this run uses a session, from this output offset on."""
         run = await self._run(run)
         check_word("a session", session)
@@ -148,10 +181,21 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
     # -- steps -----------------------------------------------------------------------------------------------------
 
     async def step_begin(
-        self, *, run: str, key: str, epoch: int | None = None, effect: str = "unsafe", args: Any = None,
-        action: str | None = None, idem_key: str | None = None, why: str | None = None, session: str | None = None,
-        exec_id: str | None = None, by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        run: str,
+        key: str,
+        epoch: int | None = None,
+        effect: str = "unsafe",
+        args: Any = None,
+        action: str | None = None,
+        idem_key: str | None = None,
+        why: str | None = None,
+        session: str | None = None,
+        exec_id: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """The intent, on disk before its effect: `execute` it, `reuse` what is known, or it is `in_doubt`."""
         intent = await self._intent(run, key, effect, args, action, idem_key, why, session, exec_id, by, request)
         if effect == "none":
@@ -159,19 +203,38 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         return await self.store.write(lambda: stepping.begin(intent, epoch))
 
     async def step_end(
-        self, *, run: str, key: str, epoch: int | None = None, result: Any = None, effect: str | None = None,
-        args: Any = None, action: str | None = None, why: str | None = None, by: str | None = None,
+        self,
+        *,
+        run: str,
+        key: str,
+        epoch: int | None = None,
+        result: Any = None,
+        effect: str | None = None,
+        args: Any = None,
+        action: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
         request: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """The outcome. A step without effect passes what it was (`effect`, `args`, `action`) here: one write in all."""
         text = values.encode(result, f"the result of step {key!r}")
         intent = await self._intent(run, key, effect or "unsafe", args, action, None, why, None, None, by, request)
         return await self.store.write(lambda: stepping.end(intent, epoch, effect, text))
 
     async def step_next(
-        self, *, run: str, ended: Json, key: str, epoch: int, effect: str = "unsafe", args: Any = None,
-        action: str | None = None, why: str | None = None, by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        run: str,
+        ended: Json,
+        key: str,
+        epoch: int,
+        effect: str = "unsafe",
+        args: Any = None,
+        action: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """The outcome of one step (`ended`: its key, result and request) and the intent of the next, in one write."""
         if type(ended) is not dict or not {"key", "request"} <= ended.keys() or effect == "none":
             raise invalid("step_next takes what ended (key, result, request) and a step with effect", "see the docs")
@@ -181,9 +244,18 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         return await self.store.write(lambda: stepping.following(done, text, coming, epoch))
 
     async def step_fail(
-        self, *, run: str, key: str, epoch: int | None = None, error: str = "", known: bool = True,
-        running: bool = False, why: str | None = None, by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        run: str,
+        key: str,
+        epoch: int | None = None,
+        error: str = "",
+        known: bool = True,
+        running: bool = False,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """It failed. `known`: nothing happened; else a verifiable or unsafe step is in doubt. `running`: its body has
         not ended, and it is in doubt whatever its effect."""
         run, asked = await self._run(run), request or ids.new("req_")
@@ -193,16 +265,22 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         )
 
     async def step_settle(
-        self, *, run: str, key: str, outcome: str, result: Any = None, evidence: str | None = None,
-        epoch: int | None = None, by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        run: str,
+        key: str,
+        outcome: str,
+        result: Any = None,
+        evidence: str | None = None,
+        epoch: int | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """Say what happened to a step in doubt: `done` (with its result), `not_done` or `failed` (it may run again)."""
         run, asked = await self._run(run), request or ids.new("req_")
         text, proof = values.encode(result, "the result"), _text(evidence, "the evidence")
         who = check_word("who settles", by or self.by)
-        return await self.store.write(
-            lambda: stepping.settle(run, key, str(outcome), text, who, proof, epoch, asked)
-        )
+        return await self.store.write(lambda: stepping.settle(run, key, str(outcome), text, who, proof, epoch, asked))
 
     async def step_assign(
         self, *, run: str, key: str, owner: str | None = None, within_s: float | None = None, by: str | None = None
@@ -226,9 +304,17 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
     # -- the log ---------------------------------------------------------------------------------------------------
 
     async def log_append(
-        self, *, run: str, body: Any, kind: str = "note", epoch: int | None = None, step: str | None = None,
-        why: str | None = None, by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        run: str,
+        body: Any,
+        kind: str = "note",
+        epoch: int | None = None,
+        step: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """One more entry of the run's log. With an epoch it is the worker's; without, an operator's remark."""
         body = notes.with_why(body, _text(why, "the reason"))
         if kind not in LOG_KINDS[4:]:
@@ -256,10 +342,19 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         return await self.store.write(lambda: artifacts.piece(sha256, piece, raw))
 
     async def artifact_put(
-        self, *, run: str, name: str, sha256: str | None = None, data: str | None = None, media: str | None = None,
-        sources: list[str] | None = None, epoch: int | None = None, why: str | None = None, by: str | None = None,
+        self,
+        *,
+        run: str,
+        name: str,
+        sha256: str | None = None,
+        data: str | None = None,
+        media: str | None = None,
+        sources: list[str] | None = None,
+        epoch: int | None = None,
+        why: str | None = None,
+        by: str | None = None,
         request: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """Name a content: given here (base64), or by its hash after its pieces."""
         run = await self._run(run)
         check_word("an artifact's name", name, KEY_MAX)
@@ -279,9 +374,14 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         return await self.store.write(
             lambda: notes.explained(
                 artifacts.put(run, name, content, raw, media=media, made_by=who, sources=origin, epoch=epoch),
-                run, f"put artifact {name}", reason, epoch, who, asked,
+                run,
+                f"put artifact {name}",
+                reason,
+                epoch,
+                who,
+                asked,
             )
-        )  # fmt: skip
+        )
 
     async def artifact_find(self, *, run: str, name: str, by: str | None = None) -> Json:
         run = await self._run(run)
@@ -294,9 +394,15 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         return {"data": None if raw is None else base64.b64encode(raw).decode()}
 
     async def artifact_rm(
-        self, *, run: str, name: str, epoch: int | None = None, why: str | None = None, by: str | None = None,
+        self,
+        *,
+        run: str,
+        name: str,
+        epoch: int | None = None,
+        why: str | None = None,
+        by: str | None = None,
         request: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         run, who, asked = await self._run(run), by or self.by, request or ids.new("req_")
         reason = _text(why, "the reason")
         return await self.store.write(
@@ -325,13 +431,32 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         return await self.store.read(lambda: runs.resolve(run))
 
     async def _intent(
-        self, run: str, key: str, effect: str, args: Any, action: str | None, idem_key: str | None, why: str | None,
-        session: str | None, exec_id: str | None, by: str | None, request: str | None,
-    ) -> stepping.Intent:  # fmt: skip
+        self,
+        run: str,
+        key: str,
+        effect: str,
+        args: Any,
+        action: str | None,
+        idem_key: str | None,
+        why: str | None,
+        session: str | None,
+        exec_id: str | None,
+        by: str | None,
+        request: str | None,
+    ) -> stepping.Intent:
         return stepping.intended(
-            await self._run(run), key, effect, args, action, idem_key, why, session, exec_id, by or self.by,
+            await self._run(run),
+            key,
+            effect,
+            args,
+            action,
+            idem_key,
+            why,
+            session,
+            exec_id,
+            by or self.by,
             request or ids.new("req_"),
-        )  # fmt: skip
+        )
 
 
 def _bytes(data: str) -> bytes:

@@ -48,10 +48,14 @@ def _told(task: str, n: int, run: str, noted: str, root: str, at: int) -> Json:
     changes = values.decode(noted)
     known = changes if isinstance(changes, dict) else {}
     return {
-        "task": task, "attempt": n, "run": run, "root": str(known.get("root") or root), "begun_at": rfc3339_us(at),
+        "task": task,
+        "attempt": n,
+        "run": run,
+        "root": str(known.get("root") or root),
+        "begun_at": rfc3339_us(at),
         **{kind: [one["path"] for one in listed(changes, kind)] for kind in _KINDS},
         "omitted": known["omitted"] if isinstance(known.get("omitted"), int) else 0,
-    }  # fmt: skip
+    }
 
 
 def _checkpoints(session: str) -> Transaction[list[Json]]:

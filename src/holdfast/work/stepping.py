@@ -40,17 +40,32 @@ class Intent(NamedTuple):
 
 
 def intended(
-    run: str, key: str, effect: str, args: Any, action: str | None, idem_key: str | None, why: str | None,
-    session: str | None, exec_id: str | None, by: str, request: str,
-) -> Intent:  # fmt: skip
+    run: str,
+    key: str,
+    effect: str,
+    args: Any,
+    action: str | None,
+    idem_key: str | None,
+    why: str | None,
+    session: str | None,
+    exec_id: str | None,
+    by: str,
+    request: str,
+) -> Intent:
     """What a caller says of a step, checked; raises in words where it cannot be one."""
     return Intent(
-        run, check_word("a step's key", key), check_effect(effect), values.said(action, "the action"),
+        run,
+        check_word("a step's key", key),
+        check_effect(effect),
+        values.said(action, "the action"),
         values.encode(args, f"the arguments of step {key!r}"),
-        None if idem_key is None else check_word("an idempotency key", idem_key), values.said(why, "the reason"),
+        None if idem_key is None else check_word("an idempotency key", idem_key),
+        values.said(why, "the reason"),
         None if session is None else check_word("a session", session),
-        None if exec_id is None else check_word("an exec's id", exec_id), by, check_word("a request", request),
-    )  # fmt: skip
+        None if exec_id is None else check_word("an exec's id", exec_id),
+        by,
+        check_word("a request", request),
+    )
 
 
 def peek(intent: Intent, epoch: int | None) -> Transaction[Json]:
@@ -106,11 +121,24 @@ def _insert(
         " end_request, begun_at, ended_at, result, session, exec_id)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)",
         (
-            intent.run, intent.key, state, intent.effect, intent.action, intent.args_hash, values.shown(intent.args),
-            intent.stable_key, epoch, intent.request, end_request, held.now, held.now if state == "done" else None,
-            result, intent.session, intent.exec_id,
+            intent.run,
+            intent.key,
+            state,
+            intent.effect,
+            intent.action,
+            intent.args_hash,
+            values.shown(intent.args),
+            intent.stable_key,
+            epoch,
+            intent.request,
+            end_request,
+            held.now,
+            held.now if state == "done" else None,
+            result,
+            intent.session,
+            intent.exec_id,
         ),
-    )  # fmt: skip
+    )
 
 
 def _reopen(intent: Intent, held: Held, epoch: int) -> Transaction[None]:
@@ -189,7 +217,14 @@ def end(intent: Intent, epoch: int | None, effect: str | None, result: str) -> T
 
 
 def fail(
-    run: str, key: str, epoch: int | None, error: str, known: bool, by: str, why: str | None, request: str,
+    run: str,
+    key: str,
+    epoch: int | None,
+    error: str,
+    known: bool,
+    by: str,
+    why: str | None,
+    request: str,
     running: bool = False,
 ) -> Transaction[Json]:
     """The body ended without an outcome. `known`: nothing happened, and whoever says so knows it. `running`: it has
@@ -229,17 +264,23 @@ def settle(
         leases.check(held, epoch)
     if held.ended_at is not None and (step is None or step.end_request != request):
         raise HoldfastError("conflict", "the run has ended", "there is nothing to settle")
-    what = steps.settle(
-        step, held, key=key, outcome=outcome, by=by, evidence=evidence, request=request, epoch=epoch
-    )
+    what = steps.settle(step, held, key=key, outcome=outcome, by=by, evidence=evidence, request=request, epoch=epoch)
     state = "failed" if outcome == "failed" else "settled"
     if what == "settle":
         yield Query(
             "UPDATE step SET state = ?, error = COALESCE(?, error), outcome = ?, result = ?, settled_by = ?,"
             " evidence = ?, ended_at = ?, end_request = ? WHERE run = ? AND key = ?",
             (
-                state, evidence if outcome == "failed" else None, outcome, result if outcome == "done" else None, by,
-                evidence, held.now, request, run, key,
+                state,
+                evidence if outcome == "failed" else None,
+                outcome,
+                result if outcome == "done" else None,
+                by,
+                evidence,
+                held.now,
+                request,
+                run,
+                key,
             ),
         )
         body = {"outcome": outcome, "by": by, "evidence": evidence}

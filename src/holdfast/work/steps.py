@@ -1,13 +1,13 @@
 """What becomes of a step: the one place that decides it. Pure: a row read under its lock in, a decision out.
 
-    (none) ── begin ──> open ── end ──> done
-                         │ └── fail ──> failed ── begin ──> open
-                         │
-                         ├── takeover, or begun again by a stranger ──> in_doubt
-                         │                                                 │
-                         │<── begin (idempotent: same key again) ──────────┤
-                         │<── begin ── settled (not_done), failed <── settle ┤
-                                       settled (done)     <── settle ──────┘
+(none) ── begin ──> open ── end ──> done
+                     │ └── fail ──> failed ── begin ──> open
+                     │
+                     ├── takeover, or begun again by a stranger ──> in_doubt
+                     │                                                 │
+                     │<── begin (idempotent: same key again) ──────────┤
+                     │<── begin ── settled (not_done), failed <── settle ┤
+                                   settled (done)     <── settle ──────┘
 """
 
 from __future__ import annotations
@@ -86,8 +86,17 @@ def after_failure(step: Step, *, known: bool, running: bool) -> str:
     return "in_doubt"
 
 
-def settle(step: Step | None, held: Held, *, key: str, outcome: str, by: str, evidence: str | None,
-           request: str, epoch: int | None) -> str:  # fmt: skip
+def settle(
+    step: Step | None,
+    held: Held,
+    *,
+    key: str,
+    outcome: str,
+    by: str,
+    evidence: str | None,
+    request: str,
+    epoch: int | None,
+) -> str:
     """settle | again. Not under somebody's feet, not without a name, and unsafe ones not without evidence."""
     if outcome not in OUTCOMES:
         raise invalid(f"a step is settled as one of {', '.join(OUTCOMES)}", f"not {outcome[:40]!r}")

@@ -59,7 +59,9 @@ def claim(wanted: Claim) -> Transaction[Json]:
     active, left = ahead[0]
     parked = yield Query(f"SELECT COUNT(*){_OF_JOBS} AND {runs.PARKED} AND r.job IN ({marks})", wanted.jobs)
     return {
-        "run": None, "active": int(active), "parked": int(parked[0][0]),
+        "run": None,
+        "active": int(active),
+        "parked": int(parked[0][0]),
         "next_in_s": None if left is None else max(0.0, int(left) / 1e6),
     }
 

@@ -34,25 +34,36 @@ class TaskCalls:
     # -- projects ------------------------------------------------------------------------------------------------------
 
     async def project_init(
-        self, *, name: str, root: str, phases: list[str] | None = None, why: str | None = None,
-        by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        name: str,
+        root: str,
+        phases: list[str] | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """A project in a folder, with its phases in order; the same again is the one that is there."""
         words.check_id(name, "a project's name")
         where, asked = _root(root), self._asked(by, request, why)
         return await self.store.write(lambda: task_changes.init(name, phases, where, asked))
 
     async def project_edit(
-        self, *, project: str | None = None, cwd: str | None = None, phases: list[str] | None = None,
-        root: str | None = None, why: str | None = None, by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        project: str | None = None,
+        cwd: str | None = None,
+        phases: list[str] | None = None,
+        root: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         name = await self._project(project, cwd)
         where, asked = None if root is None else _root(root), self._asked(by, request, why)
         return await self.store.write(lambda: task_changes.edit_project(name, phases, where, asked))
 
-    async def project_show(
-        self, *, project: str | None = None, cwd: str | None = None, by: str | None = None
-    ) -> Json:
+    async def project_show(self, *, project: str | None = None, cwd: str | None = None, by: str | None = None) -> Json:
         """The project's state."""
         name = await self._project(project, cwd)
         return await self.store.read(lambda: task_views.state(name))
@@ -63,10 +74,19 @@ class TaskCalls:
     # -- tasks ---------------------------------------------------------------------------------------------------------
 
     async def task_add(
-        self, *, title: str, project: str | None = None, cwd: str | None = None, id: str | None = None,
-        phase: str | None = None, contract: Json | None = None, after: list[str] | None = None,
-        why: str | None = None, by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        title: str,
+        project: str | None = None,
+        cwd: str | None = None,
+        id: str | None = None,
+        phase: str | None = None,
+        contract: Json | None = None,
+        after: list[str] | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """One more task; its contract is checked whole before anything is kept."""
         name = await self._project(project, cwd)
         body, listed = contracts.check({} if contract is None else contract, title=title)
@@ -77,10 +97,19 @@ class TaskCalls:
         return await self.store.write(lambda: task_changes.add(name, new, asked))
 
     async def task_contract(
-        self, *, task: str, contract: Json | None = None, title: str | None = None, after: list[str] | None = None,
-        phase: str | None = None, project: str | None = None, cwd: str | None = None, why: str | None = None,
-        by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        task: str,
+        contract: Json | None = None,
+        title: str | None = None,
+        after: list[str] | None = None,
+        phase: str | None = None,
+        project: str | None = None,
+        cwd: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """A new version of the contract, other dependencies, another phase; what is not given stays."""
         key = await self._task(task, project, cwd)
         given: Any = {} if contract is None else contract
@@ -102,17 +131,29 @@ class TaskCalls:
         return await self.task_show(task=task, project=project, cwd=cwd)
 
     async def task_versions(
-        self, *, task: str, version: int | None = None, project: str | None = None, cwd: str | None = None,
+        self,
+        *,
+        task: str,
+        version: int | None = None,
+        project: str | None = None,
+        cwd: str | None = None,
         by: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """One version of a task's contract; the one in force without a number."""
         key = await self._task(task, project, cwd)
         return await self.store.read(lambda: task_views.contract(key, version))
 
     async def task_ls(
-        self, *, project: str | None = None, cwd: str | None = None, status: str | None = None,
-        phase: str | None = None, limit: int = TASKS_LISTED_MAX, after: str | None = None, by: str | None = None,
-    ) -> list[Json]:  # fmt: skip
+        self,
+        *,
+        project: str | None = None,
+        cwd: str | None = None,
+        status: str | None = None,
+        phase: str | None = None,
+        limit: int = TASKS_LISTED_MAX,
+        after: str | None = None,
+        by: str | None = None,
+    ) -> list[Json]:
         """Tasks in the order in which they were added; `after` is the last one of the answer before."""
         if status is not None and status not in words.SHOWN:
             raise invalid(f"there is no status {str(status)[:40]!r}", "one of " + ", ".join(words.SHOWN))
@@ -121,21 +162,40 @@ class TaskCalls:
         return await self.store.read(lambda: task_views.listing(name, status, phase, most, last))
 
     async def task_start(
-        self, *, task: str, worker: str | None = None, backend: str | None = None, ttl_s: float = RUN_LEASE_S,
-        take: bool = False, params: Json | None = None, items: list[str] | None = None, project: str | None = None,
-        cwd: str | None = None, process: Json | None = None, why: str | None = None, by: str | None = None,
+        self,
+        *,
+        task: str,
+        worker: str | None = None,
+        backend: str | None = None,
+        ttl_s: float = RUN_LEASE_S,
+        take: bool = False,
+        params: Json | None = None,
+        items: list[str] | None = None,
+        project: str | None = None,
+        cwd: str | None = None,
+        process: Json | None = None,
+        why: str | None = None,
+        by: str | None = None,
         request: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """An attempt with its run: leased where a worker is named, else by hand. An open one is gone on with."""
         key, asked = await self._task(task, project, cwd), self._asked(by, request, why)
         wanted = _wanted(asked, worker, process, ttl_s, params, items)
         return await self.store.write(lambda: tasks.start(key, wanted, backend, bool(take), asked))
 
     async def task_next(
-        self, *, worker: str, project: str | None = None, cwd: str | None = None, ttl_s: float = RUN_LEASE_S,
-        backends: list[str] | None = None, apart: bool = False, process: Json | None = None, by: str | None = None,
+        self,
+        *,
+        worker: str,
+        project: str | None = None,
+        cwd: str | None = None,
+        ttl_s: float = RUN_LEASE_S,
+        backends: list[str] | None = None,
+        apart: bool = False,
+        process: Json | None = None,
+        by: str | None = None,
         request: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """A task that is ready, or that a dead worker left, leased; `run` is null when there is none, with when to
         look again. `apart`: none that would share files with an attempt under way; `held_back` names those.
         """
@@ -145,27 +205,50 @@ class TaskCalls:
         return await self.store.write(lambda: tasks.next_task(name, wanted, known, bool(apart), asked))
 
     async def task_check(
-        self, *, task: str, run: str | None = None, epoch: int | None = None, project: str | None = None,
-        cwd: str | None = None, by: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        task: str,
+        run: str | None = None,
+        epoch: int | None = None,
+        project: str | None = None,
+        cwd: str | None = None,
+        by: str | None = None,
+    ) -> Json:
         """What is to be verified before this task is done (`checks`, `root`); refused where it cannot be done now."""
         key, asked = await self._task(task, project, cwd), self._asked(by, None, None)
         return await self.store.write(lambda: tasks.may_finish(key, run, epoch, asked))
 
     async def task_verified(
-        self, *, task: str, results: list[Json], run: str | None = None, epoch: int | None = None,
-        project: str | None = None, cwd: str | None = None, by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        task: str,
+        results: list[Json],
+        run: str | None = None,
+        epoch: int | None = None,
+        project: str | None = None,
+        cwd: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """What the verification said, kept with the attempt."""
         key, asked = await self._task(task, project, cwd), self._asked(by, request, None)
         found = task_checks.check_results(results)
         return await self.store.write(lambda: tasks.verified(key, run, epoch, found, asked))
 
     async def task_done(
-        self, *, task: str, run: str | None = None, epoch: int | None = None, results: list[Json] | None = None,
-        outcome: Any = None, project: str | None = None, cwd: str | None = None, why: str | None = None,
-        by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        task: str,
+        run: str | None = None,
+        epoch: int | None = None,
+        results: list[Json] | None = None,
+        outcome: Any = None,
+        project: str | None = None,
+        cwd: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """Accepted, only where the verification of the contract in force passed: as given here, or as recorded."""
         key, asked = await self._task(task, project, cwd), self._asked(by, request, why)
         found = None if results is None else task_checks.check_results(results)
@@ -173,71 +256,121 @@ class TaskCalls:
         return await self.store.write(lambda: tasks.done(key, run, epoch, found, text, asked))
 
     async def task_fail(
-        self, *, task: str, run: str | None = None, epoch: int | None = None, classification: Json | None = None,
-        project: str | None = None, cwd: str | None = None, why: str | None = None, by: str | None = None,
+        self,
+        *,
+        task: str,
+        run: str | None = None,
+        epoch: int | None = None,
+        classification: Json | None = None,
+        project: str | None = None,
+        cwd: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
         request: str | None = None,
-    ) -> Json:  # fmt: skip
+    ) -> Json:
         """The attempt failed. The task is tried again, or blocked with its report once that is no use."""
         key, asked = await self._task(task, project, cwd), self._asked(by, request, why)
         return await self.store.write(lambda: task_changes.fail(key, run, epoch, classification, asked))
 
     async def task_block(
-        self, *, task: str, epoch: int | None = None, classification: Json | None = None,
-        question: str | None = None, project: str | None = None, cwd: str | None = None, why: str | None = None,
-        by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        task: str,
+        epoch: int | None = None,
+        classification: Json | None = None,
+        question: str | None = None,
+        project: str | None = None,
+        cwd: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """It waits for a person, with a report; its run stays open and is gone on with later."""
         key, asked = await self._task(task, project, cwd), self._asked(by, request, why)
         asks = _why(question)
         return await self.store.write(lambda: task_changes.block(key, epoch, classification, asks, asked))
 
     async def task_unblock(
-        self, *, task: str, project: str | None = None, cwd: str | None = None, why: str | None = None,
-        by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        task: str,
+        project: str | None = None,
+        cwd: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """Blocked or paused, it may be started again. The reason is an answer in its run's log."""
         key, asked = await self._task(task, project, cwd), self._asked(by, request, why)
         return await self.store.write(lambda: task_changes.unblock(key, asked))
 
     async def task_pause(
-        self, *, task: str, project: str | None = None, cwd: str | None = None, why: str | None = None,
-        by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        task: str,
+        project: str | None = None,
+        cwd: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         key, asked = await self._task(task, project, cwd), self._asked(by, request, why)
         return await self.store.write(lambda: task_changes.pause(key, asked))
 
     async def task_retry(
-        self, *, task: str, project: str | None = None, cwd: str | None = None, why: str | None = None,
-        by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        task: str,
+        project: str | None = None,
+        cwd: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         key, asked = await self._task(task, project, cwd), self._asked(by, request, why)
         return await self.store.write(lambda: task_changes.retry(key, asked))
 
     async def task_cancel(
-        self, *, task: str, project: str | None = None, cwd: str | None = None, why: str | None = None,
-        by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        task: str,
+        project: str | None = None,
+        cwd: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """No longer wanted: its runs end, its worker is fenced. `sessions` are what the caller is to stop."""
         key, asked = await self._task(task, project, cwd), self._asked(by, request, why)
         return await self.store.write(lambda: task_changes.cancel(key, asked))
 
     async def attempt_note(
-        self, *, run: str, epoch: int | None = None, changes: Any = None, backend: str | None = None,
-        classification: Json | None = None, by: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        run: str,
+        epoch: int | None = None,
+        changes: Any = None,
+        backend: str | None = None,
+        classification: Json | None = None,
+        by: str | None = None,
+    ) -> Json:
         """What is known of an attempt besides its end."""
         run = await self._run(run)
         name = None if backend is None else words.check_id(backend, "a backend's name")
-        return await self.store.write(
-            lambda: task_runs.note_attempt(run, epoch, changes, name, classification)
-        )
+        return await self.store.write(lambda: task_runs.note_attempt(run, epoch, changes, name, classification))
 
     # -- policies and backends -------------------------------------------------------------------------------------
 
     async def policy_set(
-        self, *, policy: Json, project: str | None = None, cwd: str | None = None, why: str | None = None,
-        by: str | None = None, request: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        policy: Json,
+        project: str | None = None,
+        cwd: str | None = None,
+        why: str | None = None,
+        by: str | None = None,
+        request: str | None = None,
+    ) -> Json:
         """The project's next policy; attempts that have begun keep theirs."""
         name, body, asked = await self._project(project, cwd), policies.check(policy), self._asked(by, request, why)
         return await self.store.write(lambda: policy_rows.set_policy(name, body, asked))
@@ -249,9 +382,16 @@ class TaskCalls:
         return await self.store.read(lambda: policy_rows.show_policy(name, version))
 
     async def backend_add(
-        self, *, name: str, template: list[str], env: dict[str, str] | None = None, timeout_s: float | None = None,
-        terminal: bool = False, why: str | None = None, by: str | None = None,
-    ) -> Json:  # fmt: skip
+        self,
+        *,
+        name: str,
+        template: list[str],
+        env: dict[str, str] | None = None,
+        timeout_s: float | None = None,
+        terminal: bool = False,
+        why: str | None = None,
+        by: str | None = None,
+    ) -> Json:
         """A command line that does tasks; the same name again replaces it."""
         body, asked = policies.check_backend(name, template, env, timeout_s, terminal), self._asked(by, None, why)
         return await self.store.write(lambda: policy_rows.add_backend(name, body, asked))
@@ -309,9 +449,16 @@ def _wanted(
     if params is not None and not isinstance(params, dict):
         raise invalid("a run's params are a mapping of names to values", f"got {type(params).__name__}")
     return runs.Wanted(
-        request=asked.request, task=None, run=None,
+        request=asked.request,
+        task=None,
+        run=None,
         params=None if params is None else values.encode(params, "the run's params"),
         items=None if items is None else values.encode(runs.check_items(items), "the run's items"),
-        worker=None if worker is None else check_word("a worker", worker), ttl=leases.check_ttl(ttl_s), again=True,
-        parent=None, by=asked.by, why=asked.why, process=check_process(process),
-    )  # fmt: skip
+        worker=None if worker is None else check_word("a worker", worker),
+        ttl=leases.check_ttl(ttl_s),
+        again=True,
+        parent=None,
+        by=asked.by,
+        why=asked.why,
+        process=check_process(process),
+    )

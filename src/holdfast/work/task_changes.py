@@ -38,11 +38,18 @@ def init(name: str, phases: list[str] | None, root: str, asked: Asked) -> Transa
     project = yield from task_rows.project(name)
     if not made and (project.root != root or (phases and project.phases != listed)):
         raise HoldfastError(
-            "conflict", f"there is a project {name} already, in {project.root} with phases"
-            f" {', '.join(values.decode(project.phases))}", "choose another name, or hold project edit",
-        )  # fmt: skip
-    return {"project_name": name, "root": project.root, "phases": values.decode(project.phases),
-            "active_phase": project.active_phase, "created": bool(made)}  # fmt: skip
+            "conflict",
+            f"there is a project {name} already, in {project.root} with phases"
+            f" {', '.join(values.decode(project.phases))}",
+            "choose another name, or hold project edit",
+        )
+    return {
+        "project_name": name,
+        "root": project.root,
+        "phases": values.decode(project.phases),
+        "active_phase": project.active_phase,
+        "created": bool(made),
+    }
 
 
 def edit_project(name: str, phases: list[str] | None, root: str | None, asked: Asked) -> Transaction[Json]:
@@ -72,9 +79,10 @@ def _still_in_order(name: str, phases: list[str]) -> Transaction[None]:
     for id, phase, need, later in rows:
         if phases.index(later) > phases.index(phase):
             raise HoldfastError(
-                "conflict", f"task {id} of phase {phase} waits for {need} of phase {later}, which would be later",
+                "conflict",
+                f"task {id} of phase {phase} waits for {need} of phase {later}, which would be later",
                 "move one of them first: hold task edit ID --phase P",
-            )  # fmt: skip
+            )
 
 
 # -- added and edited --------------------------------------------------------------------------------------------------
@@ -97,9 +105,19 @@ def add(name: str, new: New, asked: Asked) -> Transaction[Json]:
     yield Query(
         "INSERT INTO task (key, project, id, n, title, phase, status, contract, waiting, attempts, spent, retry_at,"
         " backend, by_whom, created_at, changed_at) VALUES (?, ?, ?, ?, ?, ?, 'pending', 1, 0, 0, 0, 0, ?, ?, ?, ?)",
-        (key, name, id, project.tasks + 1, new.contract["title"], phase, new.contract["backend"], asked.by,
-         project.now, project.now),
-    )  # fmt: skip
+        (
+            key,
+            name,
+            id,
+            project.tasks + 1,
+            new.contract["title"],
+            phase,
+            new.contract["backend"],
+            asked.by,
+            project.now,
+            project.now,
+        ),
+    )
     yield Query("UPDATE project SET tasks = tasks + 1 WHERE name = ?", (name,))
     yield from _version(key, 1, new.contract, asked, project.now)
     yield from _depend(project, key, phase, new.after)
@@ -191,8 +209,13 @@ def edit(
         yield from known_backends([body["backend"]] if body["backend"] else [])
         contracts.expand(body, (yield from task_rows.policy(at.task.project, at.project.policy)))
         yield from _version(key, at.task.contract + 1, body, asked, at.now)
-        yield from task_rows.write(key, at.now, contract=at.task.contract + 1, title=body["title"],
-                                   backend=body["backend"] if not at.task.attempts else at.task.backend)  # fmt: skip
+        yield from task_rows.write(
+            key,
+            at.now,
+            contract=at.task.contract + 1,
+            title=body["title"],
+            backend=body["backend"] if not at.task.attempts else at.task.backend,
+        )
     if phase != at.task.phase:
         yield from task_rows.write(key, at.now, phase=phase)
         yield from _dependents_allow(at, phase)
@@ -221,9 +244,7 @@ def _dependents_allow(at: Turn, phase: str) -> Transaction[None]:
 # -- what goes wrong, and what people decide ---------------------------------------------------------------------------
 
 
-def fail(
-    key: str, run: str | None, epoch: int | None, classification: object, asked: Asked
-) -> Transaction[Json]:
+def fail(key: str, run: str | None, epoch: int | None, classification: object, asked: Asked) -> Transaction[Json]:
     """The attempt has failed: another one is due, unless they are used up or go in circles; then it is blocked."""
     at = yield from turn(key, asked)
     if at.again:
@@ -255,9 +276,13 @@ def failed(at: Turn, classification: Json, asked: Asked) -> Transaction[Json]:
     if over is not None:
         report = {"why": over, "question": None, "classification": classification, "by": asked.by}
     yield from task_rows.write(
-        task.key, at.now, status=status, taken_by=None, retry_at=at.now + int(policy["retry"]["delay_s"] * 1e6),
+        task.key,
+        at.now,
+        status=status,
+        taken_by=None,
+        retry_at=at.now + int(policy["retry"]["delay_s"] * 1e6),
         report=None if report is None else values.encode(report, "the report"),
-    )  # fmt: skip
+    )
     body = {"classification": classification} | ({"why": over} if over else {})
     yield from task_rows.note(task.key, event, status, asked, at.now, run=task.run, body=body)
     return (yield from standing((yield from task_rows.task(task.key)))) | {"why": over}
@@ -285,9 +310,7 @@ def block(key: str, epoch: int | None, classification: object, question: str | N
     if at.task.run is not None and question:
         yield from _say(at, "question", question, asked)
     report = {"why": asked.why, "question": question, "classification": made, "by": asked.by}
-    yield from task_rows.write(
-        key, at.now, status=status, taken_by=None, report=values.encode(report, "the report")
-    )
+    yield from task_rows.write(key, at.now, status=status, taken_by=None, report=values.encode(report, "the report"))
     yield from task_rows.note(key, "block", status, asked, at.now, run=at.task.run, body=report)
     return (yield from standing((yield from task_rows.task(key))))
 
@@ -295,9 +318,7 @@ def block(key: str, epoch: int | None, classification: object, question: str | N
 def _say(at: Turn, kind: str, text: str, asked: Asked) -> Transaction[None]:
     """Into the run's log, where whoever goes on reads it."""
     assert at.task.run is not None
-    yield from queries.append(
-        at.task.run, kind, values.encode(text, f"the {kind}"), at=at.now, epoch=0, by=asked.by
-    )
+    yield from queries.append(at.task.run, kind, values.encode(text, f"the {kind}"), at=at.now, epoch=0, by=asked.by)
 
 
 def unblock(key: str, asked: Asked) -> Transaction[Json]:
@@ -355,8 +376,9 @@ def cancel(key: str, asked: Asked) -> Transaction[Json]:
         yield from fence(at.held)
         yield Query(
             "UPDATE step SET state = 'in_doubt', doubt_since = ? WHERE state = 'open'"
-            " AND run IN (SELECT id FROM run WHERE attempt = ?)", (at.now, at.held.attempt),
-        )  # fmt: skip
+            " AND run IN (SELECT id FROM run WHERE attempt = ?)",
+            (at.now, at.held.attempt),
+        )
         yield from end_attempt(at, "cancelled", "null", asked)
     yield from task_rows.write(key, at.now, status=status, taken_by=None, report=None, ended_at=at.now)
     yield from task_rows.advance(at.project)

@@ -38,9 +38,10 @@ def accept(id: str, version: int, record: Json | None) -> None:
         raise HoldfastError("failed", f"task {id} was not verified", f"hold task done {id} runs its verification")
     if record["contract_version"] != version:
         raise HoldfastError(
-            "failed", f"task {id} was verified by contract version {record['contract_version']}, not {version}",
+            "failed",
+            f"task {id} was verified by contract version {record['contract_version']}, not {version}",
             f"hold task done {id} verifies it again",
-        )  # fmt: skip
+        )
     if not record["passed"]:
         bad = next((r for r in record["results"] if r["state"] != "passed"), None)
         what = "other commands ran than the contract has" if bad is None else failed_line(bad)

@@ -152,9 +152,19 @@ def note(
     yield Query(
         "INSERT INTO task_event (task, seq, at, by_whom, event, status, run, why, request, body)"
         " SELECT ?, COALESCE(MAX(seq), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ? FROM task_event WHERE task = ?",
-        (task, now, asked.by, event, status, run, asked.why, asked.request,
-         None if body is None else values.encode(body, "the event"), task),
-    )  # fmt: skip
+        (
+            task,
+            now,
+            asked.by,
+            event,
+            status,
+            run,
+            asked.why,
+            asked.request,
+            None if body is None else values.encode(body, "the event"),
+            task,
+        ),
+    )
 
 
 def write(key: str, now: int, **columns: Any) -> Transaction[None]:
@@ -216,9 +226,13 @@ def policy(project: str, version: int) -> Transaction[Json]:
 
 def ready(task: Task, project: Project) -> bool:
     return tasks.ready(
-        task.status, waiting=task.waiting, phase=task.phase, active=project.active_phase, retry_at=task.retry_at,
+        task.status,
+        waiting=task.waiting,
+        phase=task.phase,
+        active=project.active_phase,
+        retry_at=task.retry_at,
         now=project.now,
-    )  # fmt: skip
+    )
 
 
 def in_the_way(task: Task, project: Project) -> Transaction[None]:
@@ -228,14 +242,16 @@ def in_the_way(task: Task, project: Project) -> Transaction[None]:
         left = [f"{id} ({status})" for id, status in needs if status != "done"]
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
         raise HoldfastError(
-            "conflict", f"task {task.id} waits for {', '.join(left[:5])}{more}",
+            "conflict",
+            f"task {task.id} waits for {', '.join(left[:5])}{more}",
             "finish these first, or hold task edit; a cancelled one comes back with hold task retry",
-        )  # fmt: skip
+        )
     if task.phase != project.active_phase and task.status != "active":
         raise HoldfastError(
-            "conflict", f"task {task.id} is of phase {task.phase}, and {project.active_phase} is the active one",
+            "conflict",
+            f"task {task.id} is of phase {task.phase}, and {project.active_phase} is the active one",
             "finish that phase first: hold project show",
-        )  # fmt: skip
+        )
 
 
 def sessions(task: Task) -> Transaction[list[Json]]:

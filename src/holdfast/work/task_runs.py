@@ -53,10 +53,12 @@ def note_attempt(
         "UPDATE attempt SET changes = COALESCE(?, changes), backend = COALESCE(?, backend),"
         " classification = COALESCE(?, classification) WHERE id = ?",
         (
-            None if changes is None else values.encode(changes, "the changes"), backend,
-            None if made is None else values.encode(made, "the classification"), held.attempt,
+            None if changes is None else values.encode(changes, "the changes"),
+            backend,
+            None if made is None else values.encode(made, "the classification"),
+            held.attempt,
         ),
-    )  # fmt: skip
+    )
     if backend is not None:
         yield Query("UPDATE task SET backend = ? WHERE attempt = ?", (backend, held.attempt))
     return {"run": run, "attempt": held.attempt, "n": held.n}

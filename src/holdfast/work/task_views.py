@@ -49,31 +49,42 @@ def state(name: str) -> Transaction[Json]:
         for id, status, backend, title, phase in rows
     ]
     return {
-        "project_name": name, "active_phase": active, "tasks": listed, "completed_phases": completed,
-        "remaining_phases": remaining, "phases": phases, "root": project.root, "counts": counts,
-        "policy_version": project.policy, "created_at": _time(project.created_at), "observed_at": _time(now),
-    }  # fmt: skip
+        "project_name": name,
+        "active_phase": active,
+        "tasks": listed,
+        "completed_phases": completed,
+        "remaining_phases": remaining,
+        "phases": phases,
+        "root": project.root,
+        "counts": counts,
+        "policy_version": project.policy,
+        "created_at": _time(project.created_at),
+        "observed_at": _time(now),
+    }
 
 
 def projects() -> Transaction[list[Json]]:
     rows = yield Query("SELECT name, root, phases, active_phase, tasks, created_at FROM project")
-    left = yield Query(
-        "SELECT project, COUNT(*) FROM task WHERE status NOT IN ('done', 'cancelled') GROUP BY project"
-    )
+    left = yield Query("SELECT project, COUNT(*) FROM task WHERE status NOT IN ('done', 'cancelled') GROUP BY project")
     unfinished = {str(name): int(n) for name, n in left}
     return [
-        {"project_name": name, "root": root, "phases": values.decode(phases), "active_phase": active,
-         "tasks": count, "unfinished": unfinished.get(name, 0), "created_at": _time(at)}
+        {
+            "project_name": name,
+            "root": root,
+            "phases": values.decode(phases),
+            "active_phase": active,
+            "tasks": count,
+            "unfinished": unfinished.get(name, 0),
+            "created_at": _time(at),
+        }
         for name, root, phases, active, count, at in sorted(rows)  # here: databases disagree about the order of text
-    ]  # fmt: skip
+    ]
 
 
 # -- tasks -------------------------------------------------------------------------------------------------------------
 
 
-def listing(
-    name: str, status: str | None, phase: str | None, limit: int, after: str | None
-) -> Transaction[list[Json]]:
+def listing(name: str, status: str | None, phase: str | None, limit: int, after: str | None) -> Transaction[list[Json]]:
     """Tasks in the order in which they were added, from after one of them on."""
     project = yield from task_rows.project(name)
     start = 0
@@ -106,16 +117,37 @@ def listing(
 
 
 def _line(
-    project: Project, id: str, title: str, status: str, phase: str, ready: int, backend: str | None, waiting: int,
-    attempts: int, run: str | None, taken_by: str | None, changed_at: int, worker: str | None, until: int | None,
-) -> Json:  # fmt: skip
+    project: Project,
+    id: str,
+    title: str,
+    status: str,
+    phase: str,
+    ready: int,
+    backend: str | None,
+    waiting: int,
+    attempts: int,
+    run: str | None,
+    taken_by: str | None,
+    changed_at: int,
+    worker: str | None,
+    until: int | None,
+) -> Json:
     leased = until is not None and until > project.now
     return {
-        "task_id": id, "project": project.name, "title": title, "status": status, "phase": phase,
-        "ready": bool(ready), "backend": backend, "waiting": waiting, "attempt_count": attempts, "run_id": run,
-        "worker": worker if leased else taken_by, "lease_until": _time(until) if leased else None,
+        "task_id": id,
+        "project": project.name,
+        "title": title,
+        "status": status,
+        "phase": phase,
+        "ready": bool(ready),
+        "backend": backend,
+        "waiting": waiting,
+        "attempt_count": attempts,
+        "run_id": run,
+        "worker": worker if leased else taken_by,
+        "lease_until": _time(until) if leased else None,
         "changed_at": _time(changed_at),
-    }  # fmt: skip
+    }
 
 
 def show(key: str) -> Transaction[Json]:
@@ -129,47 +161,73 @@ def show(key: str) -> Transaction[Json]:
     ready = task_rows.ready(task, project)
     worker, until = held[0][:2] if held and task.status == "active" else (None, None)
     line = _line(
-        project, task.id, task.title, words.shown(task.status, ready), task.phase, ready, task.backend, task.waiting,
-        task.attempts, task.run, task.taken_by, task.changed_at, worker, until,
-    )  # fmt: skip
+        project,
+        task.id,
+        task.title,
+        words.shown(task.status, ready),
+        task.phase,
+        ready,
+        task.backend,
+        task.waiting,
+        task.attempts,
+        task.run,
+        task.taken_by,
+        task.changed_at,
+        worker,
+        until,
+    )
     policy_version = attempts[-1]["policy_version"] if attempts else project.policy
     policy = yield from task_rows.policy(task.project, policy_version or 0)
-    versions = yield Query(
-        "SELECT version, at, by_whom, why FROM contract WHERE task = ? ORDER BY version", (key,)
-    )
+    versions = yield Query("SELECT version, at, by_whom, why FROM contract WHERE task = ? ORDER BY version", (key,))
     needed_by = yield Query(
         "SELECT t.id FROM dependency d JOIN task t ON t.key = d.task WHERE d.needs = ? ORDER BY t.n LIMIT 100", (key,)
     )
     used = yield from task_rows.sessions(task)
     doubts = yield Query(
         "SELECT s.key, s.run FROM step s JOIN run r ON r.id = s.run JOIN attempt a ON a.id = r.attempt"
-        " WHERE a.task = ? AND r.state = 'active' AND s.state IN ('open', 'in_doubt') ORDER BY s.begun_at", (key,),
-    )  # fmt: skip
+        " WHERE a.task = ? AND r.state = 'active' AND s.state IN ('open', 'in_doubt') ORDER BY s.begun_at",
+        (key,),
+    )
     report = values.decode(task.report) or {}
     return {
-        **line, "depends_on": [id for id, _ in needs], "waits_for": [id for id, s in needs if s != "done"],
+        **line,
+        "depends_on": [id for id, _ in needs],
+        "waits_for": [id for id, s in needs if s != "done"],
         "waits_for_cancelled": [id for id, s in needs if s == "cancelled"],
-        "held_back": (yield from task_apart.in_the_way(task, (yield from task_apart.under_way(project)))) if ready
+        "held_back": (yield from task_apart.in_the_way(task, (yield from task_apart.under_way(project))))
+        if ready
         else None,
-        "needed_by": [id for (id,) in needed_by], "contract": contract, "contract_version": task.contract,
-        "contract_versions": [
-            {"version": v, "at": _time(at), "by": by, "why": why} for v, at, by, why in versions
-        ],
+        "needed_by": [id for (id,) in needed_by],
+        "contract": contract,
+        "contract_version": task.contract,
+        "contract_versions": [{"version": v, "at": _time(at), "by": by, "why": why} for v, at, by, why in versions],
         "written_by": (yield from task_rows.authors(key, contract)),
-        "policy_version": policy_version, "backends": policies.backends(contract, policy, task.phase, task.id),
-        "checks": contracts.expand(contract, policy), "root": project.root, "epoch": held[0][2] if held else 0,
-        "classification": _classification(task, report, attempts), "why": report.get("why"),
-        "question": report.get("question"), "blocked_by": report.get("by"), "attempts": attempts,
-        "attempt_count": task.attempts, "run_id": task.run, "sessions": used,
-        "in_doubt": [{"key": k, "run_id": r} for k, r in doubts], "events": (yield from _events(key)),
-        "created_at": _time(task.created_at), "ended_at": _time(task.ended_at), "observed_at": _time(project.now),
-    }  # fmt: skip
+        "policy_version": policy_version,
+        "backends": policies.backends(contract, policy, task.phase, task.id),
+        "checks": contracts.expand(contract, policy),
+        "root": project.root,
+        "epoch": held[0][2] if held else 0,
+        "classification": _classification(task, report, attempts),
+        "why": report.get("why"),
+        "question": report.get("question"),
+        "blocked_by": report.get("by"),
+        "attempts": attempts,
+        "attempt_count": task.attempts,
+        "run_id": task.run,
+        "sessions": used,
+        "in_doubt": [{"key": k, "run_id": r} for k, r in doubts],
+        "events": (yield from _events(key)),
+        "created_at": _time(task.created_at),
+        "ended_at": _time(task.ended_at),
+        "observed_at": _time(project.now),
+    }
 
 
 def _classification(task: Task, report: Json, attempts: list[Json]) -> Json | None:
     """Of the block; else of the latest attempt that has one. A blocked task always has all of it."""
-    found = report.get("classification") or next((a["classification"] for a in reversed(attempts)
-                                                  if a["classification"]), None)  # fmt: skip
+    found = report.get("classification") or next(
+        (a["classification"] for a in reversed(attempts) if a["classification"]), None
+    )
     if found is None and task.status == "blocked":
         found = policies.check_classification(None, detail=report.get("why") or "")
     return found
@@ -184,15 +242,36 @@ def _attempts(task: Task) -> Transaction[list[Json]]:
     )
     return [
         {
-            "attempt": id, "n": n, "run_id": run, "worker": worker, "backend": backend,
-            "outcome": outcome, "classification": values.decode(classification),
-            "verification": values.decode(verification), "changes": values.decode(changes),
-            "policy_version": policy, "contract_version": contract, "begun_at": _time(begun), "ended_at": _time(ended),
+            "attempt": id,
+            "n": n,
+            "run_id": run,
+            "worker": worker,
+            "backend": backend,
+            "outcome": outcome,
+            "classification": values.decode(classification),
+            "verification": values.decode(verification),
+            "changes": values.decode(changes),
+            "policy_version": policy,
+            "contract_version": contract,
+            "begun_at": _time(begun),
+            "ended_at": _time(ended),
         }
         for (
-            id, n, worker, backend, outcome, classification, verification, changes, policy, contract, begun, ended, run,
+            id,
+            n,
+            worker,
+            backend,
+            outcome,
+            classification,
+            verification,
+            changes,
+            policy,
+            contract,
+            begun,
+            ended,
+            run,
         ) in reversed(rows)
-    ]  # fmt: skip
+    ]
 
 
 def _events(key: str) -> Transaction[list[Json]]:
@@ -202,10 +281,18 @@ def _events(key: str) -> Transaction[list[Json]]:
         (key, _EVENTS_SHOWN),
     )
     return [
-        {"seq": seq, "at": _time(at), "by": by, "event": event, "status": status, "run_id": run, "why": why,
-         "detail": values.decode(body)}
+        {
+            "seq": seq,
+            "at": _time(at),
+            "by": by,
+            "event": event,
+            "status": status,
+            "run_id": run,
+            "why": why,
+            "detail": values.decode(body),
+        }
         for seq, at, by, event, status, run, why, body in reversed(rows)
-    ]  # fmt: skip
+    ]
 
 
 def contract(key: str, version: int | None) -> Transaction[Json]:

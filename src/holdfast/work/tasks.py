@@ -98,9 +98,17 @@ def begin(at: Turn, wanted: runs.Wanted, backend: str | None, status: str, asked
         )
     yield Query("UPDATE attempt SET backend = COALESCE(?, backend) WHERE id = ?", (backend, made["attempt"]))
     yield from task_rows.write(
-        task.key, at.now, status=status, attempt=made["attempt"], run=made["run"], attempts=made["n"],
-        backend=backend or task.backend, taken_by=None if wanted.worker else asked.by, report=None, retry_at=0,
-    )  # fmt: skip
+        task.key,
+        at.now,
+        status=status,
+        attempt=made["attempt"],
+        run=made["run"],
+        attempts=made["n"],
+        backend=backend or task.backend,
+        taken_by=None if wanted.worker else asked.by,
+        report=None,
+        retry_at=0,
+    )
     body = {"n": made["n"], "worker": wanted.worker, "backend": backend, "epoch": made["epoch"]}
     yield from task_rows.note(task.key, "start", status, asked, at.now, run=made["run"], body=body)
     return (yield from started((yield from task_rows.task(task.key)), resumed=made["resumed"]))
@@ -116,14 +124,24 @@ def started(task: Task, *, resumed: bool) -> Transaction[Json]:
     contract = yield from task_rows.contract(task.key, task.contract)
     policy = yield from task_rows.policy(task.project, versions[0] or 0)
     return {
-        **made, "run_id": made["run"], "task_id": task.id, "project": task.project, "root": project.root,
-        "title": task.title, "phase": task.phase, "status": task.status, "contract": contract,
-        "contract_version": task.contract, "policy": policy, "policy_version": versions[0] or 0,
-        "checks": contracts.expand(contract, policy), "backend": versions[1],
+        **made,
+        "run_id": made["run"],
+        "task_id": task.id,
+        "project": task.project,
+        "root": project.root,
+        "title": task.title,
+        "phase": task.phase,
+        "status": task.status,
+        "contract": contract,
+        "contract_version": task.contract,
+        "policy": policy,
+        "policy_version": versions[0] or 0,
+        "checks": contracts.expand(contract, policy),
+        "backend": versions[1],
         "written_by": (yield from task_rows.authors(task.key, contract)),
         "backends": policies.backends(contract, policy, task.phase, task.id),
         "attempts_left": max(0, policy["retry"]["attempts_max"] - (task.attempts - task.spent)),
-    }  # fmt: skip
+    }
 
 
 def not_taken(at: Turn, ours: bool, take: bool, asked: Asked) -> None:
@@ -131,15 +149,17 @@ def not_taken(at: Turn, ours: bool, take: bool, asked: Asked) -> None:
     task, held = at.task, at.held
     if held is not None and steps.alive(held) and not ours and held.worker != steps.HAND + asked.by:
         raise HoldfastError(
-            "busy", f"task {task.id} is held by {held.worker} until {rfc3339(held.lease_until / 1e6)}",
+            "busy",
+            f"task {task.id} is held by {held.worker} until {rfc3339(held.lease_until / 1e6)}",
             "wait for it, or take another: hold task ls --status ready",
-        )  # fmt: skip
+        )
     if task.taken_by is not None and task.taken_by != asked.by and not take:
         raise HoldfastError(
-            "busy", f"task {task.id} is being done by hand by {task.taken_by} since {rfc3339(task.changed_at / 1e6)},"
+            "busy",
+            f"task {task.id} is being done by hand by {task.taken_by} since {rfc3339(task.changed_at / 1e6)},"
             " until they finish or pause it",
             f"ask them, or take it over: hold task start {task.id} --take",
-        )  # fmt: skip
+        )
 
 
 def next_task(
@@ -208,10 +228,13 @@ def _nothing(at: Project) -> Transaction[Json]:
     never = yield from task_rows.never_ready(at.name, _TRIED_MAX)
     return {
         "never_ready": [{"task_id": id, "waits_for": need} for id, need in never],
-        "run": None, "task": None, "active_phase": at.active_phase, "counts": by,
+        "run": None,
+        "task": None,
+        "active_phase": at.active_phase,
+        "counts": by,
         "unfinished": sum(n for status, n in by.items() if status not in words.FINISHED),
         "next_in_s": (min(times) - at.now) / 1e6 if times else None,
-    }  # fmt: skip
+    }
 
 
 # -- verification and the end ------------------------------------------------------------------------------------------
@@ -267,12 +290,17 @@ def may_finish(key: str, run: str | None, epoch: int | None, asked: Asked) -> Tr
     yield from _finishable(at, run, epoch, asked)
     contract = yield from task_rows.contract(key, at.task.contract)
     return {
-        "task_id": at.task.id, "project": at.task.project, "status": at.task.status, "root": at.project.root,
-        "run_id": at.task.run, "contract": contract,
+        "task_id": at.task.id,
+        "project": at.task.project,
+        "status": at.task.status,
+        "root": at.project.root,
+        "run_id": at.task.run,
+        "contract": contract,
         "attempt": at.task.attempt if at.open or at.task.status == "active" else None,
-        "contract_version": at.task.contract, "checks": (yield from checks_of(at)),
+        "contract_version": at.task.contract,
+        "checks": (yield from checks_of(at)),
         "written_by": (yield from task_rows.authors(key, contract)),
-    }  # fmt: skip
+    }
 
 
 def _finishable(at: Turn, run: str | None, epoch: int | None, asked: Asked) -> Transaction[None]:
@@ -283,14 +311,16 @@ def _finishable(at: Turn, run: str | None, epoch: int | None, asked: Asked) -> T
     yield from task_rows.in_the_way(at.task, at.project)
     doubts = yield Query(
         "SELECT s.key FROM step s JOIN run r ON r.id = s.run WHERE r.attempt = ? AND r.state = 'active'"
-        " AND s.state IN ('open', 'in_doubt')", (at.task.attempt,),
-    )  # fmt: skip
+        " AND s.state IN ('open', 'in_doubt')",
+        (at.task.attempt,),
+    )
     if doubts:
         names = ", ".join(repr(key) for (key,) in doubts[:3])
         raise HoldfastError(
-            "in_doubt", f"task {at.task.id} has {len(doubts)} unsettled steps: {names}",
+            "in_doubt",
+            f"task {at.task.id} has {len(doubts)} unsettled steps: {names}",
             f"settle them first: hold step settle {at.task.run} KEY",
-        )  # fmt: skip
+        )
 
 
 def done(
@@ -359,10 +389,16 @@ def standing(task: Task) -> Transaction[Json]:
     project = yield from task_rows.project(task.project)
     ready = task_rows.ready(task, project)
     return {
-        "task_id": task.id, "project": task.project, "title": task.title, "phase": task.phase,
-        "status": words.shown(task.status, ready), "ready": ready, "run_id": task.run,
-        "attempt_count": task.attempts, "active_phase": project.active_phase,
-    }  # fmt: skip
+        "task_id": task.id,
+        "project": task.project,
+        "title": task.title,
+        "phase": task.phase,
+        "status": words.shown(task.status, ready),
+        "ready": ready,
+        "run_id": task.run,
+        "attempt_count": task.attempts,
+        "active_phase": project.active_phase,
+    }
 
 
 def known_backends(names: list[str]) -> Transaction[None]:

@@ -83,9 +83,9 @@ def stored(thread: str, ns: str, id: str | None, *, writes: bool = True) -> Tran
     beside = []
     if writes:
         rows = yield Query(
-            "SELECT task, n, path, channel, kind, data FROM thread_write"
-            " WHERE thread = ? AND ns = ? AND id = ?", (thread, ns, found.id),
-        )  # fmt: skip
+            "SELECT task, n, path, channel, kind, data FROM thread_write WHERE thread = ? AND ns = ? AND id = ?",
+            (thread, ns, found.id),
+        )
         # Sorted here: databases differ in how they order text.
         beside = sorted((Write(*row) for row in rows), key=lambda w: (w.path, w.task, w.n))
     kept = delta.restore(records, found.hash)
@@ -111,9 +111,7 @@ def page(
     return [Head(*row) for row in rows]
 
 
-def put(
-    new: Head, graph_run: str | None, record: bytes, base: str | None, base_hash: str
-) -> Transaction[None]:  # fmt: skip
+def put(new: Head, graph_run: str | None, record: bytes, base: str | None, base_hash: str) -> Transaction[None]:
     """Store a checkpoint. Stored before with the same state (a repeated request), it stays as it is."""
     before = yield from head(new.thread, new.ns, new.id)
     if before is not None:

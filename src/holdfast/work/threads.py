@@ -30,9 +30,16 @@ class Threads:
         self._background = Background("a snapshot")
 
     async def put(
-        self, thread: str, ns: str, id: str, *, parent: str | None, state: Mapping[str, Any], meta: bytes,
+        self,
+        thread: str,
+        ns: str,
+        id: str,
+        *,
+        parent: str | None,
+        state: Mapping[str, Any],
+        meta: bytes,
         graph_run: str | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         check_word("a thread's id", thread)
         check_word("a checkpoint's id", id)
         line = self._lines.line((thread, ns))
@@ -82,9 +89,15 @@ class Threads:
         return delta.values(kept, self._codec)
 
     async def listed(
-        self, thread: str | None, ns: str | None, *, id: str | None = None, before: str | None = None,
-        limit: int | None = None, wanted: Callable[[Head], bool] = lambda head: True,
-    ) -> AsyncIterator[Stored]:  # fmt: skip
+        self,
+        thread: str | None,
+        ns: str | None,
+        *,
+        id: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+        wanted: Callable[[Head], bool] = lambda head: True,
+    ) -> AsyncIterator[Stored]:
         """Newest first; `wanted` is asked before a state is restored."""
         after: tuple[str, str, str] | None = None
         left = limit

@@ -20,9 +20,13 @@ def main() -> int:
     try:
         jobs = load(options["jobs"])
         worker = Worker(
-            jobs, Events(as_json), standby=options["standby"], lease=options["lease"], name=options["name"],
+            jobs,
+            Events(as_json),
+            standby=options["standby"],
+            lease=options["lease"],
+            name=options["name"],
             once=options["once"],
-        )  # fmt: skip
+        )
         return worker.run()
     except HoldfastError as e:
         if as_json:

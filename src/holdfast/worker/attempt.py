@@ -93,28 +93,31 @@ class Attempt:
         shown = await patiently(lambda: self.work.call("task_show", task=self.task))
         earlier = [a for a in shown["attempts"] if a["n"] < self.made["n"]]
         rows = [r for r in await self.work.call("backend_ls") if not r.get("builtin")]
-        name = self.made["backend"] or self._choose(
-            attempts.counted(earlier, shown["events"], self.made["n"]), rows
-        )
+        name = self.made["backend"] or self._choose(attempts.counted(earlier, shown["events"], self.made["n"]), rows)
         backend = templates.find(name, rows, self.context.environ)
         await self.work.call("attempt_note", run=self.run.id, epoch=self.run.epoch, backend=name)
         root = self.made["root"]
         values = self._values()
         argv = templates.fill(backend.argv, values)
         plan: Json = {
-            "host": await self._here(), "backend": name, "argv": argv,
-            "env": dict(backend.env), "terminal": backend.terminal,
+            "host": await self._here(),
+            "backend": name,
+            "argv": argv,
+            "env": dict(backend.env),
+            "terminal": backend.terminal,
             "timeout_s": self.made["contract"]["timeout_s"] or backend.timeout_s or self.made["policy"]["timeout_s"],
             "written_by": sorted({*self.made["written_by"], *(r["by"] for r in rows if r["name"] == name)}),
             "missing": templates.missing(argv, {**self.context.environ, **backend.env}, root),
-        }  # fmt: skip
+        }
         if not plan["missing"]:
             await self._photograph(shown, earlier)
         return plan
 
     def _choose(self, earlier: list[Json], rows: list[Json]) -> str:
-        known = [*(r["name"] for r in rows), *(n for n in ("claude", "codex")
-                 if templates.missing([n], self.context.environ, "/") is None)]  # fmt: skip
+        known = [
+            *(r["name"] for r in rows),
+            *(n for n in ("claude", "codex") if templates.missing([n], self.context.environ, "/") is None),
+        ]
         order = self.made["backends"] or known or ["claude"]
         tried = [(a["backend"], (a["classification"] or {}).get("failure_type")) for a in earlier]
         return attempts.choose(order, tried, int(self.made["policy"]["retry"].get("escalate_after", 1))) or order[0]
@@ -159,19 +162,32 @@ class Attempt:
         self.folder.write(self.made["contract"] | {"task": self.task, "version": self.made["contract_version"]}, texts)
         values, plan = self._values(), self.plan
         env = {
-            **plan["env"], "HOLDFAST_TASK": self.task, "HOLDFAST_RUN": self.run.id,
-            "HOLDFAST_CONTRACT": values["contract"], "HOLDFAST_BRIEF": values["brief"],
-            "HOLDFAST_ATTEMPT": str(self.made["n"]), "HOLDFAST_PROJECT": self.made["project"],
+            **plan["env"],
+            "HOLDFAST_TASK": self.task,
+            "HOLDFAST_RUN": self.run.id,
+            "HOLDFAST_CONTRACT": values["contract"],
+            "HOLDFAST_BRIEF": values["brief"],
+            "HOLDFAST_ATTEMPT": str(self.made["n"]),
+            "HOLDFAST_PROJECT": self.made["project"],
             "HOLDFAST_PROJECT_ROOT": self.made["root"],
-        }  # fmt: skip
+        }
         name = self._session_name()
         for called in (name, f"{name[:40]}.{self.run.id[-8:]}"):
             request = start_request(
-                templates.command(plan["argv"], values["brief"], plan["terminal"]), name=called, cwd=self.made["root"],
-                env=env, pipes=not plan["terminal"], size=None, restart="never", idle_ttl=None,
-                acts_as=self.context.acts_as, why=f"attempt {self.made['n']} at task {self.task}", pids_max=None,
-                memory_max=None, written_by=plan.get("written_by") or (),
-            ) | {"request": attempts.request_of(self.run.id), "brief": True}  # fmt: skip
+                templates.command(plan["argv"], values["brief"], plan["terminal"]),
+                name=called,
+                cwd=self.made["root"],
+                env=env,
+                pipes=not plan["terminal"],
+                size=None,
+                restart="never",
+                idle_ttl=None,
+                acts_as=self.context.acts_as,
+                why=f"attempt {self.made['n']} at task {self.task}",
+                pids_max=None,
+                memory_max=None,
+                written_by=plan.get("written_by") or (),
+            ) | {"request": attempts.request_of(self.run.id), "brief": True}
             try:
                 made = await patiently(partial(self.host.call, "run", **request))
                 return {"session": made["id"], "name": made["name"]}
@@ -232,9 +248,13 @@ class Attempt:
         seen = found.get("exit") or {}
         tail = "" if self.session is None or not found else await self.session.tail(found)
         return {
-            "exit_code": seen.get("code"), "signal": seen.get("signal"), "timed_out": self.timed_out,
-            "known": bool(seen.get("known")), "state": found.get("state", "gone"), "tail": tail[-_KEPT_CHARS:],
-        }  # fmt: skip
+            "exit_code": seen.get("code"),
+            "signal": seen.get("signal"),
+            "timed_out": self.timed_out,
+            "known": bool(seen.get("known")),
+            "state": found.get("state", "gone"),
+            "tail": tail[-_KEPT_CHARS:],
+        }
 
     async def _compare(self) -> str:
         counts = dict(await self.run.step("attempt:compare", self._changes, effect="idempotent"))
@@ -258,16 +278,26 @@ class Attempt:
 
         async def commands() -> list[Json]:
             return await verify(
-                self.host, asked, n=self.made["n"], run=self.run.id, epoch=self.run.epoch,
-                acts_as=self.context.acts_as, since=self.cleared_at, tell=self._tell,
-            )  # fmt: skip
+                self.host,
+                asked,
+                n=self.made["n"],
+                run=self.run.id,
+                epoch=self.run.epoch,
+                acts_as=self.context.acts_as,
+                since=self.cleared_at,
+                tell=self._tell,
+            )
 
         self.results = await self.run.step(key, commands, effect="idempotent")
         self.verified = asked["contract_version"]
         record = await self.work.call(
-            "task_verified", task=self.task, run=self.run.id, epoch=self.run.epoch, results=self.results,
+            "task_verified",
+            task=self.task,
+            run=self.run.id,
+            epoch=self.run.epoch,
+            results=self.results,
             request=f"{self.run.id}:{key}",
-        )  # fmt: skip
+        )
         self.facts = self.facts._replace(passed=bool(record["passed"]))
         self._tell("verified", result="passed" if record["passed"] else "failed")
         return "verified"
@@ -278,9 +308,13 @@ class Attempt:
         outcome = {"backend": self.plan["backend"], "changed": self.facts.changed, "timed_out": self.timed_out}
         try:
             await self.work.call(
-                "task_done", task=self.task, run=self.run.id, epoch=self.run.epoch, outcome=outcome,
+                "task_done",
+                task=self.task,
+                run=self.run.id,
+                epoch=self.run.epoch,
+                outcome=outcome,
                 request=f"{self.run.id}:done",
-            )  # fmt: skip
+            )
         except HoldfastError as e:
             if e.code == "in_doubt":
                 self.doubt = e.message
@@ -302,9 +336,13 @@ class Attempt:
         if self.refused:
             found |= {"failure_detail": self.refused[:300], "suggested_focus": "make its start possible first"}
         told = await self.work.call(
-            "task_fail", task=self.task, run=self.run.id, epoch=self.run.epoch, classification=found,
+            "task_fail",
+            task=self.task,
+            run=self.run.id,
+            epoch=self.run.epoch,
+            classification=found,
             request=f"{self.run.id}:failed",
-        )  # fmt: skip
+        )
         self._over("failed")
         about = {k: found[k] for k in ("failure_type", "failure_detail", "suggested_focus", "convergence")}
         blocked = told["status"] == "blocked"
@@ -316,17 +354,27 @@ class Attempt:
             return Evidence(exit_code=1, tail=self.refused)
         end = self.end
         return Evidence(
-            exit_code=end.get("exit_code"), signal=end.get("signal"), known=bool(end.get("known")),
-            timed_out=self.timed_out, timeout_s=self.plan.get("timeout_s"), changed=self.facts.changed,
-            tail=str(end.get("tail") or ""), verification=self.results, missing=self.plan.get("missing"),
-        )  # fmt: skip
+            exit_code=end.get("exit_code"),
+            signal=end.get("signal"),
+            known=bool(end.get("known")),
+            timed_out=self.timed_out,
+            timeout_s=self.plan.get("timeout_s"),
+            changed=self.facts.changed,
+            tail=str(end.get("tail") or ""),
+            verification=self.results,
+            missing=self.plan.get("missing"),
+        )
 
     async def _block(self) -> str:
         found = classify(Evidence(in_doubt=self.doubt or "unknown"))
         await self.work.call(
-            "task_block", task=self.task, epoch=self.run.epoch, classification=found, why=self.doubt,
+            "task_block",
+            task=self.task,
+            epoch=self.run.epoch,
+            classification=found,
+            why=self.doubt,
             request=f"{self.run.id}:blocked:{self.run.epoch}",
-        )  # fmt: skip
+        )
         self._over("active")
         self._tell("blocked", failure_type="in_doubt", failure_detail=self.doubt, why="settle it", convergence="first")
         return "blocked"
@@ -385,9 +433,14 @@ class Attempt:
 
     def _values(self) -> dict[str, str]:
         return {
-            "contract": self.folder.contract, "brief": self.folder.brief, "task": self.task, "run": self.run.id,
-            "attempt": str(self.made["n"]), "root": self.made["root"], "project": self.made["project"],
-        }  # fmt: skip
+            "contract": self.folder.contract,
+            "brief": self.folder.brief,
+            "task": self.task,
+            "run": self.run.id,
+            "attempt": str(self.made["n"]),
+            "root": self.made["root"],
+            "project": self.made["project"],
+        }
 
     def _over(self, state: str) -> None:
         """The attempt has ended in the store: no lease is left to renew, no file to keep for its backend."""

@@ -10,10 +10,18 @@ from ..model.work import Leaving, StepInDoubt
 
 _TRACE_MAX = 8000  # characters of a traceback kept with the run: the end of it, where the error is
 # Not the job's doing: the run is not over, and goes on when the store or the host is back.
-_NOT_ITS_FAULT = frozenset({
-    "fenced", "host_gone", "store_unreachable", "store_full", "store_readonly", "store_denied", "store_damaged",
-    "store_newer",
-})  # fmt: skip
+_NOT_ITS_FAULT = frozenset(
+    {
+        "fenced",
+        "host_gone",
+        "store_unreachable",
+        "store_full",
+        "store_readonly",
+        "store_denied",
+        "store_damaged",
+        "store_newer",
+    }
+)
 
 
 class Ending(NamedTuple):

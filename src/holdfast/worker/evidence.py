@@ -29,8 +29,10 @@ async def keep_changes(host: AsyncHost, run: str, artifacts: Sequence[str], epoc
     )
     kept = await work.put_artifact(run, PATCH, patch, media="text/x-diff", epoch=epoch)
     short = shortened(told)
-    short |= {"patch": {"artifact": PATCH, "sha256": kept["sha256"], "bytes": kept["size"]},
-              "list": {"artifact": LIST, "sha256": listed["sha256"]}}  # fmt: skip
+    short |= {
+        "patch": {"artifact": PATCH, "sha256": kept["sha256"], "bytes": kept["size"]},
+        "list": {"artifact": LIST, "sha256": listed["sha256"]},
+    }
     await work.call("attempt_note", run=run, epoch=epoch, changes=short)
     counts: Json = short["counts"]
     return counts

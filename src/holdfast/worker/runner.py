@@ -28,17 +28,25 @@ Json = dict[str, Any]
 _LEAST_PAUSE_S = 0.05  # a lease that runs out in this moment is looked at again, but not in a loop
 _TRIES_MAX = 3  # of one attempt that fails for reasons of ours: then a person looks
 _BACKOFF_S = 1.0  # before such a try, growing with their number
-_FATAL = frozenset({"host_gone", "store_unreachable", "store_full", "store_readonly", "store_denied", "store_damaged",
-                    "store_newer"})  # fmt: skip
+_FATAL = frozenset(
+    {"host_gone", "store_unreachable", "store_full", "store_readonly", "store_denied", "store_damaged", "store_newer"}
+)
 
 
 class Runner:
     """`run()` until it is asked to stop, or with `once` until nothing is left that it could do."""
 
     def __init__(
-        self, tell: Telling, *, project: str | None, lease: float | None, parallel: int = 1, once: bool = False,
-        name: str | None = None, acts_as: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        tell: Telling,
+        *,
+        project: str | None,
+        lease: float | None,
+        parallel: int = 1,
+        once: bool = False,
+        name: str | None = None,
+        acts_as: str | None = None,
+    ) -> None:
         self._tell, self._wanted, self._lease, self._parallel, self._once = tell, project, lease, parallel, once
         self.name, self._acts_as = name or own_name(), acts_as
         self._leaving = asyncio.Event()
@@ -69,8 +77,11 @@ class Runner:
         if self._once and not self._leaving.is_set():
             told = ", ".join(f"{n} {status}" for status, n in self._counts.items()) or "no tasks"
             for one in self._never:
-                self._tell("never_ready", task=f"{self._project}/{one['task_id']}",
-                           waits_for=f"{self._project}/{one['waits_for']}")  # fmt: skip
+                self._tell(
+                    "never_ready",
+                    task=f"{self._project}/{one['task_id']}",
+                    waits_for=f"{self._project}/{one['waits_for']}",
+                )
             self._tell("idle", counts=told)
         self._tell("stopped", runner=self.name)
         if self._signal == signal.SIGINT:
@@ -165,8 +176,11 @@ class Runner:
         tries = self._tries[attempt.run.id] = self._tries.get(attempt.run.id, 0) + 1
         self._tell("error", task=attempt.task, message=error.line())
         if tries >= _TRIES_MAX:
-            found = {"failure_type": "unknown", "failure_detail": error.line()[:300],
-                     "suggested_focus": "the runner could not go on with it; see what it says"}  # fmt: skip
+            found = {
+                "failure_type": "unknown",
+                "failure_detail": error.line()[:300],
+                "suggested_focus": "the runner could not go on with it; see what it says",
+            }
             with contextlib.suppress(HoldfastError):
                 await host.work.call("task_block", task=attempt.task, classification=found, why=error.line()[:500])
         with contextlib.suppress(TimeoutError):
@@ -182,15 +196,25 @@ class Runner:
                     if task is not None and item["state"] == "open" and item["id"] not in told:
                         told.add(item["id"])
                         text = str(item.get("text") or item.get("prompt") or "")[:200]
-                        self._tell("asks", task=task, session=item.get("session_name") or item["session"],
-                                   ask=item["id"], text=text, kind=item["kind"])  # fmt: skip
+                        self._tell(
+                            "asks",
+                            task=task,
+                            session=item.get("session_name") or item["session"],
+                            ask=item["id"],
+                            text=text,
+                            kind=item["kind"],
+                        )
             await asyncio.sleep(WORKER_LOOK_S)
 
 
 async def runner(options: Json) -> int:
     made = Runner(
-        Telling(bool(options.get("json"))), project=options.get("project"), lease=options.get("lease"),
-        parallel=int(options.get("parallel") or 1), once=bool(options.get("once")), name=options.get("name"),
+        Telling(bool(options.get("json"))),
+        project=options.get("project"),
+        lease=options.get("lease"),
+        parallel=int(options.get("parallel") or 1),
+        once=bool(options.get("once")),
+        name=options.get("name"),
         acts_as=options.get("acts_as"),
-    )  # fmt: skip
+    )
     return await made.run()

@@ -38,8 +38,9 @@ def find(name: str, rows: Sequence[Mapping[str, Any]], environ: Mapping[str, str
     """A backend by its name: the project's own before the builtin one. `shell` is a terminal for whoever attaches."""
     for row in rows:
         if row["name"] == name:
-            return Backend(name, tuple(row["template"]), row.get("env") or {}, bool(row.get("terminal")),
-                           row.get("timeout_s"))  # fmt: skip
+            return Backend(
+                name, tuple(row["template"]), row.get("env") or {}, bool(row.get("terminal")), row.get("timeout_s")
+            )
     if name in _BUILTIN:
         return _BUILTIN[name]
     if name == "shell":

@@ -26,9 +26,16 @@ Json = dict[str, Any]
 
 
 async def verify(
-    host: AsyncHost, about: Json, *, n: int, run: str, epoch: int, tell: Callable[..., None],
-    acts_as: str | None = None, since: float | None = None,
-) -> list[Json]:  # fmt: skip
+    host: AsyncHost,
+    about: Json,
+    *,
+    n: int,
+    run: str,
+    epoch: int,
+    tell: Callable[..., None],
+    acts_as: str | None = None,
+    since: float | None = None,
+) -> list[Json]:
     """What became of each command. Whoever takes over finds the same session, running or ended.
 
     What the backend made is run by it, so it may do no more than the backend, who acted as `acts_as`, might. `since` is
@@ -44,11 +51,20 @@ async def verify(
     # A number for each contract version: a second verification of the attempt is another session.
     name = session_name(f"verify-{project}"[:40], about["task_id"], n) + (f".{version}" if version > 1 else "")
     request = start_request(
-        [sys.executable, "-I", program, json.dumps(plain)], name=name[-64:].lstrip("._-+"), cwd=about["root"],
-        env={"HOLDFAST_TASK": task, "HOLDFAST_PROJECT": project, "HOLDFAST_RUN": run}, pipes=True, size=None,
-        restart="never", idle_ttl=None, acts_as=None, why=f"verification of {task}", pids_max=None,
-        memory_max=None, written_by=[*about["written_by"], *([acts_as] if acts_as else [])],
-    ) | {"brief": True, "record": True}  # fmt: skip
+        [sys.executable, "-I", program, json.dumps(plain)],
+        name=name[-64:].lstrip("._-+"),
+        cwd=about["root"],
+        env={"HOLDFAST_TASK": task, "HOLDFAST_PROJECT": project, "HOLDFAST_RUN": run},
+        pipes=True,
+        size=None,
+        restart="never",
+        idle_ttl=None,
+        acts_as=None,
+        why=f"verification of {task}",
+        pids_max=None,
+        memory_max=None,
+        written_by=[*about["written_by"], *([acts_as] if acts_as else [])],
+    ) | {"brief": True, "record": True}
     wanted = request_of(run, "verify", version)
     made = await _begun(host, wanted, request, since, checks, tell) or await _begin(host, wanted, request)
     session = AsyncSession(host, made["id"], made["name"])
@@ -106,6 +122,10 @@ async def settle_outdated(work: AsyncWork, run: str, epoch: int, current: str) -
     for step in await work.call("step_ls", run=run, state="in_doubt"):
         if step["key"].startswith("attempt:verify:") and step["key"] != current:
             await work.call(
-                "step_settle", run=run, key=step["key"], outcome="not_done", epoch=epoch,
+                "step_settle",
+                run=run,
+                key=step["key"],
+                outcome="not_done",
+                epoch=epoch,
                 evidence="its runner died, and the contract was changed since",
-            )  # fmt: skip
+            )

@@ -60,8 +60,12 @@ class Worker:
             self._events.tell("ready", worker=self.name, jobs=self._jobs.names, standby=self._standby)
             while not self._stopping.is_set():
                 made = host.work.claim(
-                    self._jobs.names, worker=self.name, lease=self._lease, standby=self._standby,
-                    max_crashes=self._jobs.max_crashes, left=left.marks(host.home.path, time.time()),
+                    self._jobs.names,
+                    worker=self.name,
+                    lease=self._lease,
+                    standby=self._standby,
+                    max_crashes=self._jobs.max_crashes,
+                    left=left.marks(host.home.path, time.time()),
                 )
                 if made["run"] is not None:
                     self._work_at(host, made)

@@ -16,7 +16,9 @@ RAISES = "(_ for _ in ()).throw({error}(32, 'Broken pipe'))"
 @pytest.mark.parametrize("words", [[], ["--json"]])
 def test_a_connection_that_breaks_is_an_error_in_one_line(error: str, words: list[str]) -> None:
     source = BROKEN.format(body=RAISES.format(error=error))
-    done = subprocess.run([sys.executable, "-c", source, *words], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", source, *words], capture_output=True, text=True, timeout=60, check=False
+    )
     said = done.stdout if words else done.stderr
     assert (done.returncode, said.count("\n")) == (1, 1), done
     assert "a connection broke" in said
@@ -26,6 +28,8 @@ def test_a_reader_of_stdout_that_leaves_is_no_error() -> None:
     source = BROKEN.format(body="(print('x' * 100_000), sys.stdout.flush())")
     ours, theirs = os.pipe()
     os.close(ours)
-    done = subprocess.run([sys.executable, "-c", source], stdout=theirs, stderr=subprocess.PIPE, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", source], stdout=theirs, stderr=subprocess.PIPE, timeout=60, check=False
+    )
     os.close(theirs)
     assert (done.returncode, done.stderr) == (0, b"")

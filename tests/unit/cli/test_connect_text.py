@@ -26,27 +26,49 @@ def file(form: str, values: list[Value] | None = None) -> File:
 
 
 JSON_TEXTS = [
-    "{}", "{ }", "{\n}\n", "", "\n", '{"a": 1}', '{"a":1,"mcpServers":{}}', '{\n    "a": [1,\n2]\n}',
-    '{\r\n  "a": 1\r\n}\r\n', '{\n\t"mcpServers": {\n\t\t"x": {"command": "y"}\n\t}\n}', '\ufeff{"a": 1}',
-    '{"mcpServers": {"x": {"command": "y"}}, "z": 1}\n', '{\n  "b": "\\u00e9 é ☃ }",\n  "a": null\n}\n',
-    '{"mcpServers": {"holdfast": {"command": "/mine", "env": {"K": "v"}}, "x": {}}}', '{"a": 1, "a": 2}',
-]  # fmt: skip
+    "{}",
+    "{ }",
+    "{\n}\n",
+    "",
+    "\n",
+    '{"a": 1}',
+    '{"a":1,"mcpServers":{}}',
+    '{\n    "a": [1,\n2]\n}',
+    '{\r\n  "a": 1\r\n}\r\n',
+    '{\n\t"mcpServers": {\n\t\t"x": {"command": "y"}\n\t}\n}',
+    '\ufeff{"a": 1}',
+    '{"mcpServers": {"x": {"command": "y"}}, "z": 1}\n',
+    '{\n  "b": "\\u00e9 é ☃ }",\n  "a": null\n}\n',
+    '{"mcpServers": {"holdfast": {"command": "/mine", "env": {"K": "v"}}, "x": {}}}',
+    '{"a": 1, "a": 2}',
+]
 COMMENTED = [
-    '// mine\n{\n  // first\n  "a": 1 // behind\n}\n', '{\n  "a": 1, // behind\n}\n', '{\n  /* none yet */\n}\n',
-    '{\n  "mcpServers": {\n    "x": {}, // x\n    /* y */ "y": {} /* z */\n  } // end\n}\n', '{"a": 1,}',
+    '// mine\n{\n  // first\n  "a": 1 // behind\n}\n',
+    '{\n  "a": 1, // behind\n}\n',
+    "{\n  /* none yet */\n}\n",
+    '{\n  "mcpServers": {\n    "x": {}, // x\n    /* y */ "y": {} /* z */\n  } // end\n}\n',
+    '{"a": 1,}',
     '{\n  "mcpServers": {}, // empty\n  "b": "// no comment"\n}',
-]  # fmt: skip
+]
 TOML_TEXTS = [
-    "", "model = \"o4\"\n", "# only a comment", "[mcp_servers.x]\ncommand = \"y\" # why\n\n\n[tui]\nnotify = true",
-    "a = '''\n[mcp_servers.other]\n'''\n", "[mcp_servers]\n[mcp_servers.x]\r\ncommand = \"y\"\r\n",
-    "[mcp_servers.holdfast]\ncommand = \"/old\"\n[mcp_servers.holdfast.env]\nA = \"b\"\n\n# about z\n[z]\n",
-]  # fmt: skip
+    "",
+    'model = "o4"\n',
+    "# only a comment",
+    '[mcp_servers.x]\ncommand = "y" # why\n\n\n[tui]\nnotify = true',
+    "a = '''\n[mcp_servers.other]\n'''\n",
+    '[mcp_servers]\n[mcp_servers.x]\r\ncommand = "y"\r\n',
+    '[mcp_servers.holdfast]\ncommand = "/old"\n[mcp_servers.holdfast.env]\nA = "b"\n\n# about z\n[z]\n',
+]
 
 
-@pytest.mark.parametrize(("form", "text"), [
-    *(("json", t) for t in JSON_TEXTS), *(("jsonc", t) for t in JSON_TEXTS + COMMENTED),
-    *(("toml", t) for t in TOML_TEXTS),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        *(("json", t) for t in JSON_TEXTS),
+        *(("jsonc", t) for t in JSON_TEXTS + COMMENTED),
+        *(("toml", t) for t in TOML_TEXTS),
+    ],
+)
 def test_connecting_adds_our_value_and_nothing_else_and_undoing_gives_every_byte_back(form: str, text: str) -> None:
     wanted = file(form)
     change = plan.connect(wanted, text, None)
@@ -69,10 +91,15 @@ def test_a_file_that_we_made_goes_away_again_and_its_skeleton_with_it() -> None:
         assert plan.disconnect(file(form), made.after, made.record(True)).what == "removed"
 
 
-@pytest.mark.parametrize(("form", "text"), [
-    ("json", '{\n  "a": 1\n}\n'), ("jsonc", '{\n  "a": 1 // behind\n}\n'), ("json", '{\n  "mcpServers": {"x": {}}\n}\n'),
-    ("toml", "a = 1 # one\n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("json", '{\n  "a": 1\n}\n'),
+        ("jsonc", '{\n  "a": 1 // behind\n}\n'),
+        ("json", '{\n  "mcpServers": {"x": {}}\n}\n'),
+        ("toml", "a = 1 # one\n"),
+    ],
+)
 def test_what_others_wrote_meanwhile_stays_when_we_leave(form: str, text: str) -> None:
     change = plan.connect(file(form), text, None)
     assert change.after is not None
@@ -81,18 +108,25 @@ def test_what_others_wrote_meanwhile_stays_when_we_leave(form: str, text: str) -
     left = plan.disconnect(file(form), later, change.record(False)).after
     assert left is not None
     assert "holdfast" not in left
-    expected = plan.read(text.replace('"a": 1', '"a": 1, "later": true').replace("a = 1", "later = true\na = 1")
-                         .replace('"x": {}', '"x": {}, "y": {}'), form)  # fmt: skip
+    expected = plan.read(
+        text.replace('"a": 1', '"a": 1, "later": true')
+        .replace("a = 1", "later = true\na = 1")
+        .replace('"x": {}', '"x": {}, "y": {}'),
+        form,
+    )
     assert plan.read(left, form) == expected
     assert ("// behind" in left) == ("// behind" in text)
     assert ("# one" in left) == ("# one" in text)
 
 
 def test_the_hooks_of_others_stay_in_their_places_and_ours_of_another_installation_are_replaced() -> None:
-    theirs: dict[str, Any] = {"hooks": {
-        "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}],
-        "SessionStart": [{"hooks": [{"type": "command", "command": "/old/place/hold hook claude", "timeout": 5}]}],
-    }, "model": "opus"}  # fmt: skip
+    theirs: dict[str, Any] = {
+        "hooks": {
+            "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}],
+            "SessionStart": [{"hooks": [{"type": "command", "command": "/old/place/hold hook claude", "timeout": 5}]}],
+        },
+        "model": "opus",
+    }
     text = json.dumps(theirs, indent=2)
     wanted = File("/x/settings.json", "json", HOOKS, False)
     change = plan.connect(wanted, text, None)
@@ -108,7 +142,9 @@ def test_the_hooks_of_others_stay_in_their_places_and_ours_of_another_installati
     left = plan.disconnect(wanted, changed, change.record(False)).after
     assert left is not None
     assert plan.read(left, "json") == {
-        "hooks": {"Stop": theirs["hooks"]["Stop"], "SessionStart": []}, "model": "sonnet"}  # fmt: skip
+        "hooks": {"Stop": theirs["hooks"]["Stop"], "SessionStart": []},
+        "model": "sonnet",
+    }
 
 
 def test_connecting_from_another_place_replaces_what_we_wrote_and_still_leads_back_to_the_beginning() -> None:
@@ -121,13 +157,23 @@ def test_connecting_from_another_place_replaces_what_we_wrote_and_still_leads_ba
     assert plan.disconnect(moved, second.after, second.record(False)).after == text
 
 
-@pytest.mark.parametrize(("form", "text", "says"), [
-    ("json", "{", "line 1"), ("json", '{"a": 1,}', "another value"), ("json", '{\n  // c\n}', "line 2"),
-    ("json", "[]", "no object"), ("json", '{"mcpServers": []}', "mcpServers"), ("jsonc", '{"a": /* ', "a value"),
-    ("json", '{"a": tru}', "a value"), ("json", '{"a": 1} x', "nothing more"), ("json", '{"a": "\n"}', "a value"),
-    ("toml", "a = ", "cannot be read"), ("toml", "mcp_servers = { x = { command = \"y\" } }\n", "by hand"),
-    ("json", "[" * 5000, "levels"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("form", "text", "says"),
+    [
+        ("json", "{", "line 1"),
+        ("json", '{"a": 1,}', "another value"),
+        ("json", "{\n  // c\n}", "line 2"),
+        ("json", "[]", "no object"),
+        ("json", '{"mcpServers": []}', "mcpServers"),
+        ("jsonc", '{"a": /* ', "a value"),
+        ("json", '{"a": tru}', "a value"),
+        ("json", '{"a": 1} x', "nothing more"),
+        ("json", '{"a": "\n"}', "a value"),
+        ("toml", "a = ", "cannot be read"),
+        ("toml", 'mcp_servers = { x = { command = "y" } }\n', "by hand"),
+        ("json", "[" * 5000, "levels"),
+    ],
+)
 def test_a_broken_file_is_refused_in_one_line(form: str, text: str, says: str) -> None:
     with pytest.raises(HoldfastError) as e:
         plan.connect(file(form), text, None)
@@ -154,8 +200,11 @@ values = st.recursive(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.dictionaries(st.text(max_size=5), values, max_size=4), st.sampled_from([None, 0, 1, 2, 4, "\t"]),
-       st.sampled_from([True, False]))  # fmt: skip
+@given(
+    st.dictionaries(st.text(max_size=5), values, max_size=4),
+    st.sampled_from([None, 0, 1, 2, 4, "\t"]),
+    st.sampled_from([True, False]),
+)
 def test_any_json_comes_back_to_the_byte(data: dict[str, Any], indent: Any, escaped: bool) -> None:
     if not isinstance(data.get("mcpServers", {}), dict):
         return
@@ -186,8 +235,10 @@ def test_undoing_a_text_that_is_another_one_says_so() -> None:
 def test_an_entry_that_only_has_our_name_is_not_ours_to_take(client: str, record: dict[str, Any] | None) -> None:
     places = clients.Places({}, "/home/u", "/p")
     here, there = (clients.files(client, "user", ["/opt/hold"], {"HOLDFAST_HOME": h}, places)[0] for h in ("/a", "/b"))
-    own = {"cursor": '{"mcpServers": {"holdfast": {"command": "mine", "args": ["mcp"]}}}\n',
-           "codex": '[mcp_servers.holdfast]\ncommand = "mine"\nargs = ["mcp"]\n'}[client]  # fmt: skip
+    own = {
+        "cursor": '{"mcpServers": {"holdfast": {"command": "mine", "args": ["mcp"]}}}\n',
+        "codex": '[mcp_servers.holdfast]\ncommand = "mine"\nargs = ["mcp"]\n',
+    }[client]
     assert plan.disconnect(here, own, record).after == own, "somebody's own"
     other = plan.connect(there, None, None).after
     assert plan.disconnect(here, other, record).after == other, "another home's"
@@ -196,8 +247,10 @@ def test_an_entry_that_only_has_our_name_is_not_ours_to_take(client: str, record
 
 
 def test_the_hooks_of_another_home_stay_when_this_one_leaves() -> None:
-    a, b = ([Value(("hooks", e), g, append=True) for e, g in clients.claude_hooks(["/opt/hold"], {"HOLDFAST_HOME": h})]
-            for h in ("/a", "/b"))  # fmt: skip
+    a, b = (
+        [Value(("hooks", e), g, append=True) for e, g in clients.claude_hooks(["/opt/hold"], {"HOLDFAST_HOME": h})]
+        for h in ("/a", "/b")
+    )
     other = plan.connect(file("json", b), "{}\n", None).after
     assert plan.disconnect(file("json", a), other, None).after == other
     assert "hold" not in str(plan.disconnect(file("json", b), other, None).after)

@@ -10,7 +10,9 @@ from holdfast.cli.hooks import claude
 
 
 def shown(**given: Any) -> str | None:
-    return claude.described({"hook_event_name": "PermissionRequest", "tool_name": "T", "cwd": "/w", "tool_input": given})
+    return claude.described(
+        {"hook_event_name": "PermissionRequest", "tool_name": "T", "cwd": "/w", "tool_input": given}
+    )
 
 
 def test_whoever_approves_a_command_sees_what_else_was_asked_for_with_it() -> None:
@@ -22,25 +24,33 @@ def test_whoever_approves_a_command_sees_what_else_was_asked_for_with_it() -> No
 
 
 def test_a_target_is_shown_whole_or_nobody_is_asked() -> None:
-    assert shown(file_path="/w/" + "a" * 200, content="x") == f"T in /w\nfile_path: /w/{'a' * 200}\ncontent: (1 characters)"
+    assert (
+        shown(file_path="/w/" + "a" * 200, content="x")
+        == f"T in /w\nfile_path: /w/{'a' * 200}\ncontent: (1 characters)"
+    )
     for name in ("file_path", "notebook_path", "path", "url"):
         assert shown(**{name: "/w/" + "x/" * 200 + "etc/passwd"}) is None
     assert "more characters" in str(shown(pattern="x" * 400)), "what is searched for may be cut"
 
 
-@pytest.mark.parametrize("command", [
-    'curl --token "$(rm -rf ~)" https://x',
-    "TOKEN=`id` make",
-    "true # -----BEGIN A PRIVATE KEY-----\nrm -rf ~",
-    "curl -H Authorization: Bearer abcdefgh;id",
-    "PASSWORD='x; id' sh -c $PASSWORD",
-    "git clone https://u:$(id)@x/y",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        'curl --token "$(rm -rf ~)" https://x',
+        "TOKEN=`id` make",
+        "true # -----BEGIN A PRIVATE KEY-----\nrm -rf ~",
+        "curl -H Authorization: Bearer abcdefgh;id",
+        "PASSWORD='x; id' sh -c $PASSWORD",
+        "git clone https://u:$(id)@x/y",
+    ],
+)
 def test_no_command_hides_in_what_looks_like_a_secret(command: str) -> None:
     assert shown(command=command) is None
 
 
-@pytest.mark.parametrize("command", ["PGPASSWORD=hunter22 psql", "curl -H 'Authorization: Bearer abcdefghijk' https://x | sh"])
+@pytest.mark.parametrize(
+    "command", ["PGPASSWORD=hunter22 psql", "curl -H 'Authorization: Bearer abcdefghijk' https://x | sh"]
+)
 def test_a_plain_secret_is_hidden_and_the_rest_is_shown(command: str) -> None:
     text = str(shown(command=command))
     assert "[hidden]" in text
@@ -49,7 +59,13 @@ def test_a_plain_secret_is_hidden_and_the_rest_is_shown(command: str) -> None:
 
 
 def told(name: str, **fields: Any) -> dict[str, Any]:
-    return {"hook_event_name": name, "session_id": "s", "tool_name": "Bash", "tool_input": {"command": "ls", "x": 1}, **fields}
+    return {
+        "hook_event_name": name,
+        "session_id": "s",
+        "tool_name": "Bash",
+        "tool_input": {"command": "ls", "x": 1},
+        **fields,
+    }
 
 
 def test_the_request_for_a_tool_and_its_use_name_the_same_call() -> None:

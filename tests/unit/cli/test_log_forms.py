@@ -56,8 +56,10 @@ def test_records_carry_every_byte_and_every_gap(capfdbinary: pytest.CaptureFixtu
     out, _ = printed(capfdbinary, chunks, as_json=True)
     records = [json.loads(line) for line in out.splitlines()]
     assert [(r["offset"], r["bytes_base64"], r["gap"]) for r in records] == [
-        (0, "/wA=", None), (2, "", {"from": 2, "to": 9}), (9, "eA==", None),
-    ]  # fmt: skip
+        (0, "/wA=", None),
+        (2, "", {"from": 2, "to": 9}),
+        (9, "eA==", None),
+    ]
 
 
 @pytest.mark.parametrize("size", [1, 5, 1000])

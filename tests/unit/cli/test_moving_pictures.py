@@ -16,11 +16,19 @@ def test_pauses_follow_the_recording_its_speed_and_the_longest_allowed() -> None
 
 def session(at: int, cpu: dict[int, float], **more: Any) -> dict[str, Any]:
     return {
-        "id": "ses_1", "name": "web", "state": "live", "observed_at": f"2026-01-01T00:00:{at:02d}.000Z",
-        "processes": [{"pid": pid, "cpu_s": s, "rss": 1_000_000} for pid, s in cpu.items()], "exit": None,
-        "activity": {"kind": "running", "prompt": None}, "ports": [], "attached_count": 0,
-        "created_at": "2026-01-01T00:00:00.000Z", "command": ["npm", "run"], **more,
-    }  # fmt: skip
+        "id": "ses_1",
+        "name": "web",
+        "state": "live",
+        "observed_at": f"2026-01-01T00:00:{at:02d}.000Z",
+        "processes": [{"pid": pid, "cpu_s": s, "rss": 1_000_000} for pid, s in cpu.items()],
+        "exit": None,
+        "activity": {"kind": "running", "prompt": None},
+        "ports": [],
+        "attached_count": 0,
+        "created_at": "2026-01-01T00:00:00.000Z",
+        "command": ["npm", "run"],
+        **more,
+    }
 
 
 def test_cpu_is_what_the_processes_that_are_there_used_since_the_last_look() -> None:

@@ -10,9 +10,14 @@ from holdfast.cli.replay import Finder, beginning
 from holdfast.model.errors import HoldfastError
 
 EVENTS: list[Any] = [
-    (0, (10.0, "r", (80, 24))), (0, (10.0, "m", "ada started it")), (5, (11.0, "o", b"alpha")), (10, (20.0, "o", b"beta ga")),
-    (15, (30.0, "o", b"mma \xc3")), (20, (40.0, "o", b"\xa9t\xc3\xa9")), (20, (41.0, "m", "bot (agent) typed")),
-]  # fmt: skip
+    (0, (10.0, "r", (80, 24))),
+    (0, (10.0, "m", "ada started it")),
+    (5, (11.0, "o", b"alpha")),
+    (10, (20.0, "o", b"beta ga")),
+    (15, (30.0, "o", b"mma \xc3")),
+    (20, (40.0, "o", b"\xa9t\xc3\xa9")),
+    (20, (41.0, "m", "bot (agent) typed")),
+]
 
 
 def first(start: str | None, search: str | None) -> int | None:
@@ -24,12 +29,24 @@ def first(start: str | None, search: str | None) -> int | None:
 @pytest.mark.parametrize(
     ("start", "search", "found"),
     [
-        ("0", None, 0), ("4", None, 2), ("5", None, 3), ("19", None, 5), ("20", None, None),
-        ("85", None, None), ("85s", None, 3), (None, "alpha", 2), (None, "gamma", 4), (None, "\xe9t\xe9", 5),
-        (None, "bot (agent)", 6), (None, "ada", 1), (None, "omega", None), ("5", "a", 3), ("5", "alpha", None),
+        ("0", None, 0),
+        ("4", None, 2),
+        ("5", None, 3),
+        ("19", None, 5),
+        ("20", None, None),
+        ("85", None, None),
+        ("85s", None, 3),
+        (None, "alpha", 2),
+        (None, "gamma", 4),
+        (None, "\xe9t\xe9", 5),
+        (None, "bot (agent)", 6),
+        (None, "ada", 1),
+        (None, "omega", None),
+        ("5", "a", 3),
+        ("5", "alpha", None),
         ("65s", "gamma", None),
     ],
-)  # fmt: skip
+)
 def test_the_first_event_to_play(start: str | None, search: str | None, found: int | None) -> None:
     assert first(start, search) == found
 

@@ -17,8 +17,12 @@ def drawn(*pairs: tuple[int, int]) -> list[str]:
 
 def test_children_stand_below_their_parents_in_the_order_of_their_pids() -> None:
     assert drawn((10, 1), (13, 11), (11, 10), (12, 10), (14, 11)) == [
-        "p10", "├─ p11", "│  ├─ p13", "│  └─ p14", "└─ p12",
-    ]  # fmt: skip
+        "p10",
+        "├─ p11",
+        "│  ├─ p13",
+        "│  └─ p14",
+        "└─ p12",
+    ]
 
 
 def test_orphans_stand_at_the_left() -> None:
@@ -31,5 +35,10 @@ def test_a_very_deep_tree_is_drawn() -> None:
 
 def test_cpu_time_is_short() -> None:
     assert [cpu_time(s) for s in (0.034, 59.99, 60, 3599, 3600, 90061)] == [
-        "0.03s", "59.99s", "1m00s", "59m59s", "1h00m", "25h01m",
-    ]  # fmt: skip
+        "0.03s",
+        "59.99s",
+        "1m00s",
+        "59m59s",
+        "1h00m",
+        "25h01m",
+    ]

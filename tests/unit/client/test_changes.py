@@ -56,7 +56,9 @@ def test_what_was_made_changed_and_removed_is_told_and_its_patch_applies(root: P
     assert paths(told, "deleted") == ["src/b.py"]
     assert told["unpatched"] == ["logo.png"]
     text = b"".join(part for part in patch.partition(b"diff --git a/src/a.py")[1:])  # without the binary file's part
-    done = subprocess.run([program("git"), "apply", "-"], cwd=tmp_path / "copy", input=text, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(
+        [program("git"), "apply", "-"], cwd=tmp_path / "copy", input=text, capture_output=True, check=False, timeout=60
+    )
     assert done.returncode == 0, (done.stderr, patch)
     assert (tmp_path / "copy/src/a.py").read_text() == (root / "src/a.py").read_text()
     assert not (tmp_path / "copy/src/b.py").exists()
@@ -66,7 +68,9 @@ def test_another_process_finds_the_same_changes_later(root: Path, tmp_path: Path
     (tmp_path / "before").write_bytes(changes.take(str(root), ["**"]))
     edit(root)
     program = "import sys, json; from holdfast.client import changes; print(json.dumps(changes.outcome(open(sys.argv[1], 'rb').read())[0]))"
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "before")], capture_output=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "before")], capture_output=True, check=True, timeout=60
+    )
     import json
 
     assert json.loads(done.stdout) == changes.outcome((tmp_path / "before").read_bytes())[0]

@@ -65,7 +65,12 @@ def test_a_large_folder_is_cut_and_says_so(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(folder, "FOLDER_LOOKED_MAX", 10)
     assert folder.changed(str(tmp_path), 0.0, "/nowhere")["whole"] is False
     assert folder.changed(str(tmp_path / "gone"), time.time(), "/nowhere") | {"since": ""} == {
-        "root": str(tmp_path / "gone"), "since": "", "files": [], "whole": True, "skipped": sorted(folder.SKIPPED)}  # fmt: skip
+        "root": str(tmp_path / "gone"),
+        "since": "",
+        "files": [],
+        "whole": True,
+        "skipped": sorted(folder.SKIPPED),
+    }
 
 
 def test_one_folder_of_very_many_files_is_cut_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,4 +97,9 @@ def test_one_folder_of_very_many_files_is_cut_in_the_middle(tmp_path: Path, monk
     assert folder.changed(str(tmp_path), 0.0, "/nowhere")["whole"] is True
     monkeypatch.setattr(folder, "FOLDER_LOOK_S", 0.0)
     assert folder.changed(str(tmp_path), 0.0, "/nowhere") | {"since": ""} == {
-        "root": str(tmp_path), "since": "", "files": [], "whole": False, "skipped": sorted(folder.SKIPPED)}  # fmt: skip
+        "root": str(tmp_path),
+        "since": "",
+        "files": [],
+        "whole": False,
+        "skipped": sorted(folder.SKIPPED),
+    }

@@ -8,16 +8,18 @@ from holdfast.client import talk
 from holdfast.model.limits import FRAME_BYTES_MAX
 from holdfast.wire import frames
 
-SENT = b"".join([
-    frames.message(frames.WELCOME, {"v": 1}),
-    frames.output_head(7, 2, 3) + b"abc",
-    frames.pair_frame(frames.GAP, 10, 20),
-    frames.frame(200, b"of a later version"),
-    frames.pair_frame(frames.ACK, 5, 9),
-    frames.message(frames.RESULT, {"id": 1, "ok": {}}),
-    frames.message(frames.EVENT, {"event": "exit"}),
-    frames.u64_frame(frames.END, 20),
-])  # fmt: skip
+SENT = b"".join(
+    [
+        frames.message(frames.WELCOME, {"v": 1}),
+        frames.output_head(7, 2, 3) + b"abc",
+        frames.pair_frame(frames.GAP, 10, 20),
+        frames.frame(200, b"of a later version"),
+        frames.pair_frame(frames.ACK, 5, 9),
+        frames.message(frames.RESULT, {"id": 1, "ok": {}}),
+        frames.message(frames.EVENT, {"event": "exit"}),
+        frames.u64_frame(frames.END, 20),
+    ]
+)
 
 
 def told(message: talk.Message) -> tuple[object, ...]:
@@ -27,9 +29,13 @@ def told(message: talk.Message) -> tuple[object, ...]:
 def test_messages_are_the_same_however_the_bytes_are_cut() -> None:
     whole = [told(m) for m in talk.Hearing().feed(SENT)]
     assert whole == [
-        ("Output", b"abc", 7, 2), ("Gap", 20, 10), ("Typed", 9, 5), ("Answer", {"id": 1, "ok": {}}),
-        ("Event", {"event": "exit"}), ("End",),
-    ]  # fmt: skip
+        ("Output", b"abc", 7, 2),
+        ("Gap", 20, 10),
+        ("Typed", 9, 5),
+        ("Answer", {"id": 1, "ok": {}}),
+        ("Event", {"event": "exit"}),
+        ("End",),
+    ]
     for size in range(1, len(SENT)):
         hearing = talk.Hearing()
         pieces = [m for at in range(0, len(SENT), size) for m in hearing.feed(SENT[at : at + size])]

@@ -61,7 +61,9 @@ Breaking = Callable[[socket.socket], None]
 
 
 @pytest.mark.parametrize("breaking", BROKEN)
-def test_a_reply_that_breaks_off_leaves_no_descriptor(pair: tuple[socket.socket, socket.socket], breaking: Breaking) -> None:
+def test_a_reply_that_breaks_off_leaves_no_descriptor(
+    pair: tuple[socket.socket, socket.socket], breaking: Breaking
+) -> None:
     before = opened()
     breaking(pair[1])
     with pytest.raises((ConnectionError, ValueError, requests.TooLarge)):
@@ -80,7 +82,9 @@ async def test_a_reply_that_breaks_off_leaves_none_under_asyncio(
     assert opened() <= before
 
 
-async def test_who_stops_waiting_in_the_middle_of_a_reply_keeps_no_descriptor(pair: tuple[socket.socket, socket.socket]) -> None:
+async def test_who_stops_waiting_in_the_middle_of_a_reply_keeps_no_descriptor(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
     before = opened()
     given(pair[1], REPLY[:100])
     waiting = asyncio.create_task(AsyncWire(pair[0]).receive())

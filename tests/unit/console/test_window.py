@@ -8,9 +8,29 @@ from hypothesis import strategies as st
 from holdfast.console.window import Stream, Window
 
 PIECES = (
-    b"text ", b"\r\n", b"\x1b[31m", b"\x1b[", b"\x1b", b"[6n", b"\x1b[6n", b"\x1b[c", b"\x1b]52;c;aGVs", b"\x07", b"\x05",
-    b"\x1b]10;?", b"\x1b\\", b"\x1bP$q", b"\xc3\xa4", b"\xc2", b"\x9b", b"\x1b]0;title", b"0;31", b"m", b"\x18", b"\x1bPtmux;",
-)  # fmt: skip
+    b"text ",
+    b"\r\n",
+    b"\x1b[31m",
+    b"\x1b[",
+    b"\x1b",
+    b"[6n",
+    b"\x1b[6n",
+    b"\x1b[c",
+    b"\x1b]52;c;aGVs",
+    b"\x07",
+    b"\x05",
+    b"\x1b]10;?",
+    b"\x1b\\",
+    b"\x1bP$q",
+    b"\xc3\xa4",
+    b"\xc2",
+    b"\x9b",
+    b"\x1b]0;title",
+    b"0;31",
+    b"m",
+    b"\x18",
+    b"\x1bPtmux;",
+)
 
 
 def whole(data: bytes) -> bytes:

@@ -25,10 +25,22 @@ async def test_a_start_that_is_taken_in_the_moment_it_is_looked_for_is_not_told_
     os.makedirs(folder.path)
     os.makedirs(home.roles)
     manifest = {
-        "id": "ses_late", "name": "late", "generation": 1, "token": "t", "size": [80, 24], "kind": "terminal", "cwd": "/",
-        "command": ["cat"], "env": {}, "created_at": 1.0, "started_at": 1.0, "started_by": "op_a", "acts_as": "op_a",
-        "restart": "never", "idle_ttl_s": None,
-    }  # fmt: skip
+        "id": "ses_late",
+        "name": "late",
+        "generation": 1,
+        "token": "t",
+        "size": [80, 24],
+        "kind": "terminal",
+        "cwd": "/",
+        "command": ["cat"],
+        "env": {},
+        "created_at": 1.0,
+        "started_at": 1.0,
+        "started_by": "op_a",
+        "acts_as": "op_a",
+        "restart": "never",
+        "idle_ttl_s": None,
+    }
     write_json(folder.manifest, manifest)
     lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT, 0o600)
     looked = handed.on_its_way

@@ -9,9 +9,15 @@ import pytest
 from holdfast.host import recipe
 
 ASKED: dict[str, Any] = {
-    "command": ["python", "-I", "verifier.py", "[]"], "cwd": "/srv/shop", "pipes": True, "umask": 0o22,
-    "rlimits": {"RLIMIT_CPU": [-1, -1]}, "env": {"PATH": "/bin", "SHLVL": "1"}, "request": "req_1", "name": "verify",
-}  # fmt: skip
+    "command": ["python", "-I", "verifier.py", "[]"],
+    "cwd": "/srv/shop",
+    "pipes": True,
+    "umask": 0o22,
+    "rlimits": {"RLIMIT_CPU": [-1, -1]},
+    "env": {"PATH": "/bin", "SHLVL": "1"},
+    "request": "req_1",
+    "name": "verify",
+}
 ACTOR = {"operator": "op_ada", "kind": "human", "name": "ada"}
 
 
@@ -30,10 +36,19 @@ def test_where_a_starter_sat_makes_no_difference() -> None:
     assert recipe.alike(started(env=env), ASKED, [])
 
 
-@pytest.mark.parametrize("change", [
-    {"env": {"PATH": "/evil:/bin"}}, {"env": {"PATH": "/bin", "LD_PRELOAD": "/evil.so"}}, {"env": {}}, {"cwd": "/tmp"},
-    {"umask": 0}, {"rlimits": {"RLIMIT_CPU": [1, 1]}}, {"command": ["sh", "-c", "true"]}, {"pipes": False},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"env": {"PATH": "/evil:/bin"}},
+        {"env": {"PATH": "/bin", "LD_PRELOAD": "/evil.so"}},
+        {"env": {}},
+        {"cwd": "/tmp"},
+        {"umask": 0},
+        {"rlimits": {"RLIMIT_CPU": [1, 1]}},
+        {"command": ["sh", "-c", "true"]},
+        {"pipes": False},
+    ],
+)
 def test_anything_else_does(change: dict[str, Any]) -> None:
     assert not recipe.alike(started(**change), ASKED, [])
 

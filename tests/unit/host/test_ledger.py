@@ -30,8 +30,9 @@ async def opened(path: Path) -> Ledger:
 
 def journal_of(made: Ledger, path: Path) -> Journal:
     public = keys.public_of(SEED)
-    return Journal(made, "hst_x", str(path / "journal.head"), lambda m: keys.sign(SEED, m),
-                   lambda s, m: keys.signed(public, s, m))  # fmt: skip
+    return Journal(
+        made, "hst_x", str(path / "journal.head"), lambda m: keys.sign(SEED, m), lambda s, m: keys.signed(public, s, m)
+    )
 
 
 async def test_writes_are_in_order_and_there_when_they_return(tmp_path: Path) -> None:

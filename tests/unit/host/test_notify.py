@@ -18,9 +18,15 @@ from tests.support.home import until
 from tests.support.serving import serving
 
 ITEM: dict[str, Any] = {
-    "id": "ask_1", "kind": "secret", "session": "ses_1", "session_name": "build", "text": "Password for hunter2:",
-    "options": [], "detail": {"why": "hunter2"}, "answer": None,
-}  # fmt: skip
+    "id": "ask_1",
+    "kind": "secret",
+    "session": "ses_1",
+    "session_name": "build",
+    "text": "Password for hunter2:",
+    "options": [],
+    "detail": {"why": "hunter2"},
+    "answer": None,
+}
 
 
 class Hook(http.server.ThreadingHTTPServer):
@@ -89,7 +95,11 @@ def test_what_leaves_the_host_is_kind_session_and_id() -> None:
 def test_a_webhook_gets_one_post_without_content(hook: Hook, notifier: Notifier) -> None:
     notifier.tell(ITEM, settings(webhook=hook.url))
     (path, body), *more = until(lambda: hook.posts)
-    assert (path, json.loads(body), more) == ("/hook?token=t0ken", {"kind": "secret", "session": "build", "ask": "ask_1"}, [])
+    assert (path, json.loads(body), more) == (
+        "/hook?token=t0ken",
+        {"kind": "secret", "session": "build", "ask": "ask_1"},
+        [],
+    )
 
 
 def test_a_failing_webhook_is_tried_again_and_no_more_than_allowed(
@@ -114,7 +124,9 @@ def test_a_redirect_is_not_followed(hook: Hook, notifier: Notifier) -> None:
     assert {path for path, _ in hook.posts} == {"/hook?token=t0ken"}
 
 
-def test_nobody_at_the_webhook_is_logged_and_stops_nothing(notifier: Notifier, caplog: pytest.LogCaptureFixture) -> None:
+def test_nobody_at_the_webhook_is_logged_and_stops_nothing(
+    notifier: Notifier, caplog: pytest.LogCaptureFixture
+) -> None:
     notifier.tell(ITEM, settings(webhook="http://127.0.0.1:9/x"))
     until(lambda: notifier._count == 0)
     assert "webhook notification of ask_1 failed" in caplog.text
@@ -137,7 +149,9 @@ def test_a_command_that_hangs_is_ended(
     assert "timed out" in caplog.text
 
 
-def test_the_desktop_is_told_by_notify_send(tmp_path: Path, notifier: Notifier, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_desktop_is_told_by_notify_send(
+    tmp_path: Path, notifier: Notifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out"
     fake = tmp_path / "notify-send"
     fake.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {out}.new\nmv {out}.new {out}\n')

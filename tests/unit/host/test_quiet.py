@@ -90,8 +90,15 @@ def test_a_keeper_counts_since_its_last_output(tmp_path: Path) -> None:
 def test_how_long_a_command_ran_is_not_told_by_the_time_of_day(monkeypatch: pytest.MonkeyPatch, jump: float) -> None:
     kept: list[Json] = []
     results = cast(Results, SimpleNamespace(add=kept.append))
-    record = {"exec_id": "exe_1", "token": "0" * 32, "from": 0, "start": 0, "end": None, "state": "running",
-              "started_at": time.time()}  # fmt: skip
+    record = {
+        "exec_id": "exe_1",
+        "token": "0" * 32,
+        "from": 0,
+        "start": 0,
+        "end": None,
+        "state": "running",
+        "started_at": time.time(),
+    }
     command = Command(cast(Session, SimpleNamespace()), record, results)
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + jump)

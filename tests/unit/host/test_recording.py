@@ -41,8 +41,12 @@ def test_output_sizes_and_streams_come_with_their_times(tmp_path: Path) -> None:
     page = recording(session(tmp_path), None)
     assert page["next"] is None
     assert told(page) == [
-        (10, "r", "80x24"), (11, "o", b"one"), (12, "r", "100x30"), (13, "o", b"two"), (14, "e", b"three"),
-    ]  # fmt: skip
+        (10, "r", "80x24"),
+        (11, "o", b"one"),
+        (12, "r", "100x30"),
+        (13, "o", b"two"),
+        (14, "e", b"three"),
+    ]
 
 
 @pytest.mark.parametrize("segment_bytes", [1 << 20, 7])

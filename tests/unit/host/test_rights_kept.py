@@ -35,9 +35,16 @@ async def operators(tmp_path: Path) -> Operators:
 
 def root(until: float | None) -> Grant:
     return Grant(
-        id="grt_root", operator=ADA.id, parent=None, verbs=grants.VERBS, sessions=["*"], until=until, depth=3,
-        by="hst_one", at=0.0,
-    )  # fmt: skip
+        id="grt_root",
+        operator=ADA.id,
+        parent=None,
+        verbs=grants.VERBS,
+        sessions=["*"],
+        until=until,
+        depth=3,
+        by="hst_one",
+        at=0.0,
+    )
 
 
 async def test_who_may_work_is_known_until_the_grant_is_revoked(operators: Operators) -> None:

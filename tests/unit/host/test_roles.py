@@ -36,7 +36,9 @@ def test_a_registration_that_goes_while_it_is_looked_at_stops_no_host(
     assert os.listdir(tmp_path) == [mine.name]
 
 
-def test_a_host_that_is_being_started_is_a_role_before_it_serves_and_none_where_another_one_does(tmp_path: Path) -> None:
+def test_a_host_that_is_being_started_is_a_role_before_it_serves_and_none_where_another_one_does(
+    tmp_path: Path,
+) -> None:
     """So that the session it was started from is not ended with it, nor it with the session."""
     home = Home(str(tmp_path))
     lock = take_lock(home)  # another daemon's, which has no socket yet: this one waits for what becomes of that

@@ -73,10 +73,18 @@ def framed(body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b"[1]", b'{"op":"ping","n":NaN}', b'{"op":"ping","n":-Infinity}', b'{"op":"ping","n":1e999}',
-             b'{"op":"ping","n":' + b"[" * 200_000 + b"]" * 200_000 + b"}", b"\xff\xfe{}"],
+    "body",
+    [
+        b"{",
+        b"[1]",
+        b'{"op":"ping","n":NaN}',
+        b'{"op":"ping","n":-Infinity}',
+        b'{"op":"ping","n":1e999}',
+        b'{"op":"ping","n":' + b"[" * 200_000 + b"]" * 200_000 + b"}",
+        b"\xff\xfe{}",
+    ],
     ids=["cut", "list", "nan", "infinity", "huge", "deep", "not utf-8"],
-)  # fmt: skip
+)
 async def test_nonsense_is_refused_and_ends_the_request_under_way(place: Place, body: bytes) -> None:
     with await place.client() as sock:
         await send(sock, requests.encode({"op": "wait"}))
@@ -95,7 +103,9 @@ async def test_requests_that_pile_up_are_not_kept_without_end(place: Place) -> N
 async def test_a_little_haste_is_answered_in_order(place: Place) -> None:
     with await place.client() as sock:
         for n in range(50):
-            await send(sock, requests.encode({"op": "ping", "n": 2 * n}) + requests.encode({"op": "ping", "n": 2 * n + 1}))
+            await send(
+                sock, requests.encode({"op": "ping", "n": 2 * n}) + requests.encode({"op": "ping", "n": 2 * n + 1})
+            )
             assert await answers(sock, 2) == [{"ok": 2 * n}, {"ok": 2 * n + 1}]
 
 

@@ -37,7 +37,9 @@ class Moved(Web):
 
 async def test_two_who_move_it_take_turns(tmp_path: Path) -> None:
     web = Moved(tmp_path)
-    await asyncio.gather(web.use("127.0.0.1", 8001), web.use("127.0.0.1", 8002), web.forget(), web.use("127.0.0.1", 8003))
+    await asyncio.gather(
+        web.use("127.0.0.1", 8001), web.use("127.0.0.1", 8002), web.forget(), web.use("127.0.0.1", 8003)
+    )
     assert web.most == 1
     assert (web.about() or {})["url"] == "http://127.0.0.1:8003"
 

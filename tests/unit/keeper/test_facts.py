@@ -59,8 +59,11 @@ def test_a_read_is_followed_to_the_terminal_with_its_size(start: Start) -> None:
     assert found["pid"] == found["tid"] == program.leader
     assert (found["count"], found["watched"], found["timeout"]) == (777, 1, "none")
     assert (found["pgid"], found["sid"], found["tty_ctl"], found["state"]) == (
-        program.leader, program.leader, True, "S",
-    )  # fmt: skip
+        program.leader,
+        program.leader,
+        True,
+        "S",
+    )
 
 
 def test_readv_is_a_read(start: Start) -> None:
@@ -171,9 +174,7 @@ def test_a_raw_read_with_a_time_limit_says_so(start: Start) -> None:
 def test_only_the_job_in_front_is_listed(start: Start) -> None:
     program = start("set -m; sleep 100 & sleep 101", "bash", "-c")
     # A job is the shell's own image until it has become its program: the names say when both have.
-    sample = program.until(
-        lambda s: len(s["members"]) == 3 and [t["comm"] for t in s["facts"]["threads"]] == ["sleep"]
-    )
+    sample = program.until(lambda s: len(s["members"]) == 3 and [t["comm"] for t in s["facts"]["threads"]] == ["sleep"])
     [thread] = sample["facts"]["threads"]
     assert thread["pgid"] == sample["facts"]["tty"]["foreground_pgid"] != program.leader
 

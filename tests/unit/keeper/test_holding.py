@@ -88,8 +88,13 @@ def test_a_human_preempts_an_agent_at_once_and_nothing_of_the_agents_lands_after
         bot.event(changed(HUMAN))
         assert bot.type(b"b\n", epoch=old)["code"] == "stale_epoch"
         assert bot.type(b"c\n")["code"] == "conflict"
-        for op, more in (("input", {"data": "Yw=="}), ("end_input", {}), ("signal", {"signal": "SIGTERM"}),
-                         ("stop", {}), ("hand", {"to": OTHER})):  # fmt: skip
+        for op, more in (
+            ("input", {"data": "Yw=="}),
+            ("end_input", {}),
+            ("signal", {"signal": "SIGTERM"}),
+            ("stop", {}),
+            ("hand", {"to": OTHER}),
+        ):
             assert bot.act(op, **more)["error"]["code"] == "conflict", op
             assert bot.act(op, **more, epoch=old)["error"]["code"] == "stale_epoch", op
             answer = cat.host.act(op, **more, **{"as": AGENT})
@@ -466,7 +471,12 @@ def test_hand_gives_the_controls_with_a_note_under_a_new_epoch(sleeper: OwnKeepe
         go(sleeper)
         until(lambda: output(sleeper) == b"mine\n")
     (entry,) = [e for e in sleeper.entries() if e["kind"] == "hand"]
-    assert (entry["operator"], entry["to"], entry["note"], entry["why"]) == (AGENT["operator"], HUMAN, "your turn", "done")
+    assert (entry["operator"], entry["to"], entry["note"], entry["why"]) == (
+        AGENT["operator"],
+        HUMAN,
+        "your turn",
+        "done",
+    )
 
 
 def test_revoking_an_operator_ends_its_lines_its_hold_and_its_queue(sleeper: OwnKeeper) -> None:
@@ -521,10 +531,16 @@ def test_a_channels_rights_end_by_the_clock(cat: OwnKeeper) -> None:
 @pytest.mark.parametrize(
     ("right", "op", "request_"),
     [
-        ("type", "input", {"data": "YQ=="}), ("type", "end_input", {}), ("type", "take", {}), ("resize", "resize", {"size": [90, 20]}),
-        ("signal", "signal", {"signal": "SIGCONT"}), ("stop", "stop", {}), ("view", "status", {}), ("view", "sample", {}),
+        ("type", "input", {"data": "YQ=="}),
+        ("type", "end_input", {}),
+        ("type", "take", {}),
+        ("resize", "resize", {"size": [90, 20]}),
+        ("signal", "signal", {"signal": "SIGCONT"}),
+        ("stop", "stop", {}),
+        ("view", "status", {}),
+        ("view", "sample", {}),
     ],
-)  # fmt: skip
+)
 def test_each_act_needs_its_right(cat: OwnKeeper, right: str, op: str, request_: dict[str, Any]) -> None:
     others = [r for r in ("view", "type", "resize", "signal", "stop") if r != right]
     with cat.line(rights=others) as line:

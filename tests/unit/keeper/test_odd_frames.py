@@ -17,13 +17,50 @@ from holdfast.wire.sockets import reachable
 from tests.support.ownkeeper import AGENT, HUMAN, OwnKeeper
 
 OPS = (
-    "status", "sample", "input", "drop", "reply", "resize", "end_input", "take", "release", "hand", "seen", "revoke", "events",
-    "ack", "signal", "stop", "", "no such thing",
-)  # fmt: skip
+    "status",
+    "sample",
+    "input",
+    "drop",
+    "reply",
+    "resize",
+    "end_input",
+    "take",
+    "release",
+    "hand",
+    "seen",
+    "revoke",
+    "events",
+    "ack",
+    "signal",
+    "stop",
+    "",
+    "no such thing",
+)
 KEYS = (
-    "as", "to", "data", "hold", "what", "exec_id", "epoch", "why", "via", "size", "target", "force", "detach", "note",
-    "operator", "grant", "after", "max", "now", "upto", "quick", "members", "id",
-)  # fmt: skip
+    "as",
+    "to",
+    "data",
+    "hold",
+    "what",
+    "exec_id",
+    "epoch",
+    "why",
+    "via",
+    "size",
+    "target",
+    "force",
+    "detach",
+    "note",
+    "operator",
+    "grant",
+    "after",
+    "max",
+    "now",
+    "upto",
+    "quick",
+    "members",
+    "id",
+)
 # A program that no byte ends: neither an end-of-file character nor an interrupt.
 UNMOVED = "trap '' INT QUIT TSTP; stty raw -echo -isig; while :; do cat > /dev/null; sleep 0.05; done"
 DEEP = "[" * 100_000
@@ -36,11 +73,44 @@ def keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnKeeper]:
 
 
 def odd(rng: random.Random) -> Any:
-    return rng.choice((
-        None, True, False, 0, -1, 1, 2**63, 2**64, 10**400, -(10**400), 1.5, float("nan"), float("inf"), float("-inf"), "", "x",
-        "\ud800", "\x00", "x" * 2000, "SIGNONE", "YQ==", "é", [], [1], [[]], ["a", 1], [1e308, -1], [None] * 50, {}, {"a": 1},
-        {"operator": 1, "kind": "human", "name": "x"}, {"operator": "", "kind": "human"}, {"operator": "op_x", "kind": "god"}, AGENT,
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            None,
+            True,
+            False,
+            0,
+            -1,
+            1,
+            2**63,
+            2**64,
+            10**400,
+            -(10**400),
+            1.5,
+            float("nan"),
+            float("inf"),
+            float("-inf"),
+            "",
+            "x",
+            "\ud800",
+            "\x00",
+            "x" * 2000,
+            "SIGNONE",
+            "YQ==",
+            "é",
+            [],
+            [1],
+            [[]],
+            ["a", 1],
+            [1e308, -1],
+            [None] * 50,
+            {},
+            {"a": 1},
+            {"operator": 1, "kind": "human", "name": "x"},
+            {"operator": "", "kind": "human"},
+            {"operator": "op_x", "kind": "god"},
+            AGENT,
+        )
+    )
 
 
 def request(rng: random.Random) -> bytes:
@@ -50,7 +120,9 @@ def request(rng: random.Random) -> bytes:
     if value["op"] == "stop":  # the only ones that would rightly end the session
         value["grace_s"] = rng.choice(("x", -1, float("inf"), float("nan"), [], {}, True, 1e300))
     if value["op"] == "signal":
-        value["signal"] = rng.choice((None, "", "KILL", "sigkill", "SIG_DFL", "NSIG", "Signals", 9, [], {}, "__class__"))
+        value["signal"] = rng.choice(
+            (None, "", "KILL", "sigkill", "SIG_DFL", "NSIG", "Signals", 9, [], {}, "__class__")
+        )
     return json.dumps(value).encode()
 
 
@@ -59,7 +131,9 @@ def frame(rng: random.Random) -> bytes:
     if kind == frames.ACT and rng.random() < 0.9:
         return frames.frame(kind, request(rng))
     if kind == frames.ACT:
-        return frames.frame(kind, rng.choice((b"", b"[]", b"1", b"{", DEEP.encode(), b'{"op":' + DEEP.encode(), b"\xff\xfe{}", b"null")))
+        return frames.frame(
+            kind, rng.choice((b"", b"[]", b"1", b"{", DEEP.encode(), b'{"op":' + DEEP.encode(), b"\xff\xfe{}", b"null"))
+        )
     payload = rng.randbytes(rng.choice((0, 1, 4, 8, 15, 16, 17, 30, 200)))
     if kind == frames.INPUT and rng.random() < 0.5:
         payload = struct.pack(">QQ", rng.choice((0, 1, 2**64 - 1)), rng.choice((0, 1, 2**64 - 1))) + b"x"
@@ -98,13 +172,33 @@ def test_no_frame_hurts_the_keeper(keeper: OwnKeeper, seed: int, role: str) -> N
 @pytest.mark.parametrize(
     "hello",
     [
-        {"rights": 5}, {"rights": "type"}, {"rights": [[]]}, {"rights": ["x"] * 1000}, {"rights": {"type": 1}}, {"grants": [1]},
-        {"operator": None}, {"operator": 7}, {"operator": ""}, {"operator": "x" * 5000}, {"kind": "god"}, {"kind": None}, {"name": []},
-        {"until": "soon"}, {"until": -1}, {"until": 10**400}, {"until": float("nan")}, {"until": True}, {"client": {}}, {"via": 3},
-        {"token": None}, {"token": "wrong"}, {"token": ["secret"]}, {"why": 3},
+        {"rights": 5},
+        {"rights": "type"},
+        {"rights": [[]]},
+        {"rights": ["x"] * 1000},
+        {"rights": {"type": 1}},
+        {"grants": [1]},
+        {"operator": None},
+        {"operator": 7},
+        {"operator": ""},
+        {"operator": "x" * 5000},
+        {"kind": "god"},
+        {"kind": None},
+        {"name": []},
+        {"until": "soon"},
+        {"until": -1},
+        {"until": 10**400},
+        {"until": float("nan")},
+        {"until": True},
+        {"client": {}},
+        {"via": 3},
+        {"token": None},
+        {"token": "wrong"},
+        {"token": ["secret"]},
+        {"why": 3},
     ],
     ids=lambda hello: str(hello)[:40],
-)  # fmt: skip
+)
 def test_a_malformed_hello_ends_the_line(keeper: OwnKeeper, hello: dict[str, Any]) -> None:
     with pytest.raises((AssertionError, ConnectionError)):
         keeper.line(HUMAN, **hello)
@@ -119,7 +213,12 @@ def test_a_second_hello_makes_nobody_someone_else(keeper: OwnKeeper) -> None:
 
 
 def test_nothing_is_heard_before_hello(keeper: OwnKeeper) -> None:
-    for first in (frames.message(frames.ACT, {"id": 1, "op": "stop"}), frames.input_frame(1, 0, b"x"), frames.read(0), b"\xff" * 64):
+    for first in (
+        frames.message(frames.ACT, {"id": 1, "op": "stop"}),
+        frames.input_frame(1, 0, b"x"),
+        frames.read(0),
+        b"\xff" * 64,
+    ):
         address, folder = reachable(keeper.folder.keeper_socket)
         with socket.socket(socket.AF_UNIX) as raw:
             raw.settimeout(60)

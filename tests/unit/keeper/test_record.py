@@ -44,8 +44,18 @@ def tell_a_story(cat: OwnKeeper) -> None:
     cat.host.act("end_input", **{"as": OTHER})
     found = cat.entries()
     assert kinds(found) == [
-        "attach", "take", "input", "resize", "signal", "hand", "input", "preempt", "release", "detach", "end_input",
-    ]  # fmt: skip
+        "attach",
+        "take",
+        "input",
+        "resize",
+        "signal",
+        "hand",
+        "input",
+        "preempt",
+        "release",
+        "detach",
+        "end_input",
+    ]
     assert [e["n"] for e in found] == list(range(1, 12))
     attach, take, typed, resize, signal, hand, agents, preempt = found[:8]
     assert (attach["via"], attach["mode"], attach["why"]) == ("cli", "control", "to look")

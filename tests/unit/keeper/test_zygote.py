@@ -18,9 +18,12 @@ def test_a_zygote_whose_host_died_while_it_came_up_ends_in_silence_and_leaves_no
     roles = tmp_path / "roles"
     roles.mkdir()
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(ENTRY), str(roles)], stdin=theirs.fileno(), capture_output=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, "-I", "-S", str(ENTRY), str(roles)],
+        stdin=theirs.fileno(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
     theirs.close()
     assert (done.returncode, done.stderr) == (0, b"")
     assert list(roles.iterdir()) == []

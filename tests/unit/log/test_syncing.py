@@ -46,7 +46,9 @@ def test_closing_syncs_every_segment(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert log.durable == log.end == 350
 
 
-def test_after_a_sync_that_failed_nothing_more_is_called_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_sync_that_failed_nothing_more_is_called_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The kernel tells of bytes it could not write once: the next sync would succeed without them."""
     log = flooded(tmp_path / "out")
     log.durable = 200

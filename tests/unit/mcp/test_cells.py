@@ -15,9 +15,7 @@ PICTURE = base64.b64encode(b"\x89PNG" + bytes(1000)).decode()
 
 
 def result(*outputs: dict[str, Any], error: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {
-        "exec_id": "exe_1", "outputs": list(outputs), "error": error, "execution_count": 3, "outputs_omitted": None
-    }  # fmt: skip
+    return {"exec_id": "exe_1", "outputs": list(outputs), "error": error, "execution_count": 3, "outputs_omitted": None}
 
 
 def test_a_command_of_a_shell_has_no_outputs() -> None:
@@ -51,9 +49,14 @@ def test_a_list_is_lines_of_a_text_and_data_where_it_is_json() -> None:
     made = result({"output_type": "display_data", "data": data})
     (item,) = cells.told("c", made, 1000)["outputs"]
     assert item["data"] == {"application/json": [{"a": 1}, "b", 2]}
-    assert json.loads(cells.content(cells.found(made, 0, "application/json"), "application/json")) == data["application/json"]
+    assert (
+        json.loads(cells.content(cells.found(made, 0, "application/json"), "application/json"))
+        == data["application/json"]
+    )
     assert cells.content(cells.found(made, 0, "text/html"), "text/html") == b"<b>\n</b>"
-    (short,) = cells.told("c", result({"output_type": "display_data", "data": {"application/json": [1] * 500}}), 100)["outputs"]
+    (short,) = cells.told("c", result({"output_type": "display_data", "data": {"application/json": [1] * 500}}), 100)[
+        "outputs"
+    ]
     assert short["data"]["application/json"].startswith("[1, 1")
 
 

@@ -65,10 +65,15 @@ def test_arguments_are_checked_against_the_schema() -> None:
     assert schemas.fault("exec", {"session": "a", "command": "b", "wait_s": 1}) is None
     assert schemas.fault("exec", {"session": "a", "command": "b", "wait_s": None}) is None
     for name, args in (
-        ("exec", {"session": "a"}), ("exec", {"session": "a", "command": 7}), ("exec", {"session": "a", "command": "b", "x": 1}),
-        ("read", {"session": "a", "from": True}), ("read", {"session": "a", "from": "0"}), ("task", {"do": "sing"}),
-        ("send", {"session": "a", "keys": [1]}), ("checkpoint", {"run": "r", "state": []}),
-    ):  # fmt: skip
+        ("exec", {"session": "a"}),
+        ("exec", {"session": "a", "command": 7}),
+        ("exec", {"session": "a", "command": "b", "x": 1}),
+        ("read", {"session": "a", "from": True}),
+        ("read", {"session": "a", "from": "0"}),
+        ("task", {"do": "sing"}),
+        ("send", {"session": "a", "keys": [1]}),
+        ("checkpoint", {"run": "r", "state": []}),
+    ):
         assert schemas.fault(name, args) is not None, (name, args)
 
 

@@ -15,10 +15,22 @@ INTERACTIVE = 1 << 14 | 1 << 19 | 1 << 20 | 1 << 21  # as bash at its prompt: TE
 def thread(comm: str = "prog", name: str | None = "read", *, on_tty: bool | None = True, **more: Any) -> dict[str, Any]:
     """A thread of the foreground group, blocked in `name`; by default reading the terminal for ever."""
     facts: dict[str, Any] = {
-        "pid": LEADER, "tid": more.get("pid", LEADER), "comm": comm, "pgid": LEADER, "sid": LEADER,
-        "tty_ctl": True, "state": "S", "syscall": 0, "name": name, "fd_on_tty": on_tty, "timeout": "none",
-        "watched": 1, "count": 1024, "sig_ign": 0, "wchan": None,
-    }  # fmt: skip
+        "pid": LEADER,
+        "tid": more.get("pid", LEADER),
+        "comm": comm,
+        "pgid": LEADER,
+        "sid": LEADER,
+        "tty_ctl": True,
+        "state": "S",
+        "syscall": 0,
+        "name": name,
+        "fd_on_tty": on_tty,
+        "timeout": "none",
+        "watched": 1,
+        "count": 1024,
+        "sig_ign": 0,
+        "wchan": None,
+    }
     return {**facts, **more}
 
 
@@ -215,9 +227,15 @@ def test_what_takes_pasted_text_paints_more_than_a_menu() -> None:
     assert kind(facts(thread("top", "pselect6"), mode="raw"), addressed=True) == ("full_screen", "likely")
 
 
-@pytest.mark.parametrize(("state", "expected"), [
-    ("working", "running"), ("blocked", "menu"), ("idle", "at_prompt"), ("done", "at_prompt"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("working", "running"),
+        ("blocked", "menu"),
+        ("idle", "at_prompt"),
+        ("done", "at_prompt"),
+    ],
+)
 @pytest.mark.parametrize("alternate", [True, False])
 def test_a_program_that_reads_keys_says_itself_what_it_waits_for(state: str, expected: str, alternate: bool) -> None:
     agent = facts(thread("claude", "epoll_wait", timeout=20), mode="raw")

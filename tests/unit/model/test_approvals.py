@@ -33,20 +33,29 @@ def test_pattern_session_verbs_and_kinds_all_have_to_match() -> None:
     assert rule.timeout_s == 90
     assert approvals.needed(found, "exec", "agent", "deploy", b"cd x && git push") is rule
     for verb, kind, session, command in [
-        ("run", "agent", "deploy", b"git push"), ("exec", "service", "deploy", b"git push"),
-        ("exec", "agent", "web", b"git push"), ("exec", "agent", "deploy", b"git pull"),
-    ]:  # fmt: skip
+        ("run", "agent", "deploy", b"git push"),
+        ("exec", "service", "deploy", b"git push"),
+        ("exec", "agent", "web", b"git push"),
+        ("exec", "agent", "deploy", b"git pull"),
+    ]:
         assert approvals.needed(found, verb, kind, session, command) is None
 
 
 @pytest.mark.parametrize(
     ("typed", "whole"),
     [
-        (b"ls -l\r", True), (b"ls\nls\n", True), ("größe\r".encode(), True), (b"\r", True),
-        (b"rm -r", False), (b"rm -rX\x7ff /\r", False), (b"\x1b[A\r", False), (b"ls\t\r", False), (b"\x03", False),
+        (b"ls -l\r", True),
+        (b"ls\nls\n", True),
+        ("größe\r".encode(), True),
+        (b"\r", True),
+        (b"rm -r", False),
+        (b"rm -rX\x7ff /\r", False),
+        (b"\x1b[A\r", False),
+        (b"ls\t\r", False),
+        (b"\x03", False),
         (b"", False),
     ],
-)  # fmt: skip
+)
 def test_typing_is_judged_by_itself_only_as_whole_plain_lines(typed: bytes, whole: bool) -> None:
     assert approvals.whole_lines(typed) is whole
 
@@ -68,10 +77,19 @@ def test_typing_through_a_channel_is_refused_where_a_rule_covers_sending() -> No
 @pytest.mark.parametrize(
     "table",
     [
-        {"patern": "x"}, {"pattern": 7}, {"session": ""}, {"verbs": []}, {"verbs": ["kill"]}, {"kinds": ["human"]},
-        {"timeout": "soon"}, {"timeout": 0}, {"timeout": True}, {"timeout": -1}, "x",
+        {"patern": "x"},
+        {"pattern": 7},
+        {"session": ""},
+        {"verbs": []},
+        {"verbs": ["kill"]},
+        {"kinds": ["human"]},
+        {"timeout": "soon"},
+        {"timeout": 0},
+        {"timeout": True},
+        {"timeout": -1},
+        "x",
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_a_rule_is_an_error_not_a_rule_that_matches_nothing(table: Any) -> None:
     with pytest.raises(HoldfastError):
         approvals.parse([table], compiled)
@@ -80,11 +98,20 @@ def test_a_mistake_in_a_rule_is_an_error_not_a_rule_that_matches_nothing(table: 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("ls -l", "ls -l"), ("a\nb", "a⏎\nb"), ("a\x1b[2Kb", "a⟨U+001B⟩[2Kb"), ("a\rb", "a⟨U+000D⟩b"),
-        ("\u202ertl", "⟨U+202E⟩rtl"), ("a\u200bb", "a⟨U+200B⟩b"), ("a\u00a0b", "a⟨U+00A0⟩b"), ("\t", "⟨U+0009⟩"),
-        ("⟨U+001B⟩", "⟨U+27E8⟩U+001B⟩"), ("⏎", "⟨U+23CE⟩"), ("\udcff", "⟨xFF⟩"), ("größe → 名", "größe → 名"),
+        ("ls -l", "ls -l"),
+        ("a\nb", "a⏎\nb"),
+        ("a\x1b[2Kb", "a⟨U+001B⟩[2Kb"),
+        ("a\rb", "a⟨U+000D⟩b"),
+        ("\u202ertl", "⟨U+202E⟩rtl"),
+        ("a\u200bb", "a⟨U+200B⟩b"),
+        ("a\u00a0b", "a⟨U+00A0⟩b"),
+        ("\t", "⟨U+0009⟩"),
+        ("⟨U+001B⟩", "⟨U+27E8⟩U+001B⟩"),
+        ("⏎", "⟨U+23CE⟩"),
+        ("\udcff", "⟨xFF⟩"),
+        ("größe → 名", "größe → 名"),
     ],
-)  # fmt: skip
+)
 def test_what_has_no_shape_is_spelled_out(text: str, shown: str) -> None:
     assert approvals.visible(text) == shown
 
@@ -100,8 +127,11 @@ def test_the_environment_shows_what_differs_and_no_secret() -> None:
     base = {"PATH": "/bin", "HOME": "/root", "LANG": "C"}
     env = {"PATH": "/evil:/bin", "HOME": "/root", "LD_PRELOAD": "x.so\x1b", "API_TOKEN": "hunter2"}
     assert approvals.env_changes(env, base) == {
-        "API_TOKEN": "(hidden, 7 characters)", "LD_PRELOAD": "x.so⟨U+001B⟩", "PATH": "/evil:/bin", "LANG": None,
-    }  # fmt: skip
+        "API_TOKEN": "(hidden, 7 characters)",
+        "LD_PRELOAD": "x.so⟨U+001B⟩",
+        "PATH": "/evil:/bin",
+        "LANG": None,
+    }
 
 
 # -- the file they stand in
@@ -110,19 +140,33 @@ def test_the_environment_shows_what_differs_and_no_secret() -> None:
 def test_settings_of_a_whole_file() -> None:
     found = settings.parse(
         '[notify]\nwebhook = "http://127.0.0.1:1/x"\ncommand = "tell"\ndesktop = true\nkinds = ["secret"]\n'
-        '[[approve]]\npattern = "a"\n[[approve]]\n[other]\nx = 1\n', compiled
-    )  # fmt: skip
+        '[[approve]]\npattern = "a"\n[[approve]]\n[other]\nx = 1\n',
+        compiled,
+    )
     assert found.broken is None
-    assert (found.notify.webhook, found.notify.command, found.notify.desktop) == ("http://127.0.0.1:1/x", ["tell"], True)
+    assert (found.notify.webhook, found.notify.command, found.notify.desktop) == (
+        "http://127.0.0.1:1/x",
+        ["tell"],
+        True,
+    )
     assert found.notify.kinds == {"secret"}
     assert len(found.rules) == 2
 
 
 @pytest.mark.parametrize(
     "text",
-    ["[", "approve = 1", "[[approve]]\npattern = 7", "notify = 1", '[notify]\nwebhook = "ftp://x"', "[notify]\ncommand = []",
-     '[notify]\ndesktop = "yes"', '[notify]\nkinds = ["all"]', "[notify]\nhook = 1"],
-)  # fmt: skip
+    [
+        "[",
+        "approve = 1",
+        "[[approve]]\npattern = 7",
+        "notify = 1",
+        '[notify]\nwebhook = "ftp://x"',
+        "[notify]\ncommand = []",
+        '[notify]\ndesktop = "yes"',
+        '[notify]\nkinds = ["all"]',
+        "[notify]\nhook = 1",
+    ],
+)
 def test_a_broken_file_says_so_and_allows_nothing_by_accident(text: str) -> None:
     found = settings.parse(text, compiled)
     assert found.broken is not None

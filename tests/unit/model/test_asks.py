@@ -19,12 +19,19 @@ def item(kind: str, state: str = "open", **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "event", "state"),
     [
-        ("input", "answer", "answered"), ("secret", "answer", "answered"), ("question", "answer", "answered"),
-        ("question", "deny", "denied"), ("approval", "approve", "answered"), ("approval", "deny", "denied"),
-        ("approval", "expire", "expired"), ("control_request", "approve", "answered"),
-        ("control_request", "deny", "denied"), ("input", "vanish", "gone"), ("approval", "vanish", "gone"),
+        ("input", "answer", "answered"),
+        ("secret", "answer", "answered"),
+        ("question", "answer", "answered"),
+        ("question", "deny", "denied"),
+        ("approval", "approve", "answered"),
+        ("approval", "deny", "denied"),
+        ("approval", "expire", "expired"),
+        ("control_request", "approve", "answered"),
+        ("control_request", "deny", "denied"),
+        ("input", "vanish", "gone"),
+        ("approval", "vanish", "gone"),
     ],
-)  # fmt: skip
+)
 def test_an_open_item_ends_as_the_table_says(kind: str, event: str, state: str) -> None:
     assert asks.after(item(kind), event) == state
 
@@ -67,7 +74,15 @@ def test_an_answer_with_options_is_one_of_them_or_its_number() -> None:
 
 @pytest.mark.parametrize(
     ("text", "options"),
-    [("", []), ("  ", []), ("x" * 4001, []), (7, []), ("ok", [""]), ("ok", "main"), ("ok", ["a"] * 0 + [str(n) for n in range(21)])],
+    [
+        ("", []),
+        ("  ", []),
+        ("x" * 4001, []),
+        (7, []),
+        ("ok", [""]),
+        ("ok", "main"),
+        ("ok", ["a"] * 0 + [str(n) for n in range(21)]),
+    ],
 )
 def test_a_question_that_cannot_be_shown_is_refused(text: object, options: object) -> None:
     with pytest.raises(HoldfastError) as e:
@@ -126,24 +141,42 @@ def dialog(id: str, agent: str | None = None, call: str | None = "a", conversati
     return item("approval", id=id, dialog=named, created_at=at)
 
 
-@pytest.mark.parametrize(("over", "ended"), [
-    ({}, ["1", "2", "3", "4"]),
-    ({"agent": None}, ["1", "2", "4"]),
-    ({"agent": "sub"}, ["3"]),
-    ({"agent": None, "call": "a", "began": 9.0}, ["1"]),
-    ({"agent": None, "call": "z", "began": 9.0}, ["1", "2"]),
-    ({"agent": None, "call": "z", "began": 4.0}, []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("over", "ended"),
+    [
+        ({}, ["1", "2", "3", "4"]),
+        ({"agent": None}, ["1", "2", "4"]),
+        ({"agent": "sub"}, ["3"]),
+        ({"agent": None, "call": "a", "began": 9.0}, ["1"]),
+        ({"agent": None, "call": "z", "began": 9.0}, ["1", "2"]),
+        ({"agent": None, "call": "z", "began": 4.0}, []),
+    ],
+)
 def test_what_a_conversation_leaves_behind(over: dict[str, Any], ended: list[str]) -> None:
     open_items = [
-        dialog("1"), dialog("2", call="b"), dialog("3", agent="sub"), dialog("4", call=None, at=10.0),
-        dialog("5", conversation="other"), item("approval", id="6"), item("question", id="7", dialog=None),
-    ]  # fmt: skip
+        dialog("1"),
+        dialog("2", call="b"),
+        dialog("3", agent="sub"),
+        dialog("4", call=None, at=10.0),
+        dialog("5", conversation="other"),
+        item("approval", id="6"),
+        item("question", id="7", dialog=None),
+    ]
     assert [i["id"] for i in asks.decided(open_items, {"conversation": "c", **over})] == ended
 
 
-@pytest.mark.parametrize("given", ["x", {}, {"conversation": ""}, {"conversation": 7}, {"conversation": "c", "agent": []},
-                                   {"conversation": "x" * 300}, {"conversation": "c", "call": "y" * 300}])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        "x",
+        {},
+        {"conversation": ""},
+        {"conversation": 7},
+        {"conversation": "c", "agent": []},
+        {"conversation": "x" * 300},
+        {"conversation": "c", "call": "y" * 300},
+    ],
+)
 def test_a_dialog_is_named_in_a_few_words(given: object) -> None:
     with pytest.raises(HoldfastError) as e:
         asks.check_dialog(given)

@@ -75,7 +75,10 @@ def test_the_next_backend(order: list[str], tried: list, escalate_after: int, wa
 
 def test_attempts_before_a_fresh_start_no_longer_count() -> None:
     tried = [{"n": n, "begun_at": f"2026-01-0{n}T00:00:00.000Z"} for n in (1, 2, 3, 4)]
-    events = [{"event": "unblock", "at": "2026-01-02T12:00:00.000Z"}, {"event": "fail", "at": "2026-01-03T12:00:00.000Z"}]
+    events = [
+        {"event": "unblock", "at": "2026-01-02T12:00:00.000Z"},
+        {"event": "fail", "at": "2026-01-03T12:00:00.000Z"},
+    ]
     assert [a["n"] for a in counted(tried, events, 4)] == [3]
     assert [a["n"] for a in counted(tried, [], 4)] == [1, 2, 3]
 

@@ -42,12 +42,21 @@ def test_free_controls_are_for_the_first_who_comes() -> None:
 @pytest.mark.parametrize(
     ("holder", "taker", "force", "allowed"),
     [
-        (BOT, ADA, True, True), (CRON, ADA, True, True), (ADA, BOB, True, False), (BOT, CRON, True, True),
-        (BOT, ADA, False, False), (ADA, BOB, False, False), (BOT, CRON, False, False),
-        (ADA, BOT, True, False), (ADA, CRON, True, False), (ADA, BOT, False, False),
-        (BOT, WIZARD, True, False), (WIZARD, BOT, True, False), (WIZARD, ADA, True, True),
+        (BOT, ADA, True, True),
+        (CRON, ADA, True, True),
+        (ADA, BOB, True, False),
+        (BOT, CRON, True, True),
+        (BOT, ADA, False, False),
+        (ADA, BOB, False, False),
+        (BOT, CRON, False, False),
+        (ADA, BOT, True, False),
+        (ADA, CRON, True, False),
+        (ADA, BOT, False, False),
+        (BOT, WIZARD, True, False),
+        (WIZARD, BOT, True, False),
+        (WIZARD, ADA, True, True),
     ],
-)  # fmt: skip
+)
 def test_rank_and_force_decide_who_takes_from_whom(holder: Actor, taker: Actor, force: bool, allowed: bool) -> None:
     controls = held_by(holder)
     if allowed:
@@ -234,10 +243,13 @@ def test_no_sequence_of_events_takes_an_epoch_back_or_lets_an_agent_preempt_a_hu
         now += rng.random()
         before, epoch, who = controls.holder, controls.epoch, rng.choice((ADA, BOB, BOT, CRON))
         channel, process = rng.randrange(3), rng.choice((0, 0, 41, 42))
-        name, hold = rng.choice((
-            (f"channel-{channel}", Hold(TYPED, f"client-{channel}", process)),
-            (TAKEN, Hold(TAKEN, rng.choice(("", f"client-{channel}")), process)), ("exe_1", Hold(WORK, "", process)),
-        ))  # fmt: skip
+        name, hold = rng.choice(
+            (
+                (f"channel-{channel}", Hold(TYPED, f"client-{channel}", process)),
+                (TAKEN, Hold(TAKEN, rng.choice(("", f"client-{channel}")), process)),
+                ("exe_1", Hold(WORK, "", process)),
+            )
+        )
         event = rng.randrange(8)
         try:
             if event <= 1 and controls.needs_grant(who, force=event == 1, insist=rng.random() < 0.3):
@@ -248,9 +260,12 @@ def test_no_sequence_of_events_takes_an_epoch_back_or_lets_an_agent_preempt_a_hu
         except Refused:
             assert controls.holder is before
         by_itself: dict[int, partial[bool]] = {
-            2: partial(controls.drop, name), 3: partial(controls.lost, name, now), 4: partial(controls.lapse, now),
-            5: partial(controls.gone, process or 41), 6: partial(controls.away, now, now),
-        }  # fmt: skip
+            2: partial(controls.drop, name),
+            3: partial(controls.lost, name, now),
+            4: partial(controls.lapse, now),
+            5: partial(controls.gone, process or 41),
+            6: partial(controls.away, now, now),
+        }
         if event in by_itself:
             by_itself[event]()
         elif event == 7:

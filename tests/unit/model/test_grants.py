@@ -18,9 +18,16 @@ WEB = Scope("ses_web", "web", "op_ada", "op_bot")
 
 def grant(**facts: Any) -> Grant:
     base: dict[str, Any] = {
-        "id": "grt_root", "operator": "op_ada", "parent": None, "verbs": VERBS, "sessions": ["*"], "until": None,
-        "depth": 8, "by": HOST, "at": 0.0,
-    }  # fmt: skip
+        "id": "grt_root",
+        "operator": "op_ada",
+        "parent": None,
+        "verbs": VERBS,
+        "sessions": ["*"],
+        "until": None,
+        "depth": 8,
+        "by": HOST,
+        "at": 0.0,
+    }
     return Grant(**{**base, **facts})
 
 
@@ -28,8 +35,20 @@ ROOT = grant()
 
 
 def child(**facts: Any) -> Grant:
-    return grant(**{"id": "grt_child", "operator": "op_bot", "parent": "grt_root", "verbs": ["view", "type"],
-                    "sessions": ["web"], "until": 100.0, "depth": 0, "by": "op_ada", "at": 1.0, **facts})  # fmt: skip
+    return grant(
+        **{
+            "id": "grt_child",
+            "operator": "op_bot",
+            "parent": "grt_root",
+            "verbs": ["view", "type"],
+            "sessions": ["web"],
+            "until": 100.0,
+            "depth": 0,
+            "by": "op_ada",
+            "at": 1.0,
+            **facts,
+        }
+    )
 
 
 def chain(leaf: Grant, *others: Grant) -> grants.Chain | None:
@@ -128,25 +147,47 @@ def test_a_broken_chain_grants_nothing() -> None:
 @pytest.mark.parametrize(
     ("parent", "one", "covered"),
     [
-        ("*", "anything*", True), ("web-*", "web-1", True), ("web-*", "web-1*", True), ("web-*", "web", False),
-        ("web-*", "*", False), ("w?b", "web", True), ("w?b", "w?b", True), ("w?b", "w*", False), ("*", OWN, True),
-        ("web", OWN, False), (OWN, "web", False), (OWN, OWN, True), ("w*b", "wx*", False),
+        ("*", "anything*", True),
+        ("web-*", "web-1", True),
+        ("web-*", "web-1*", True),
+        ("web-*", "web", False),
+        ("web-*", "*", False),
+        ("w?b", "web", True),
+        ("w?b", "w?b", True),
+        ("w?b", "w*", False),
+        ("*", OWN, True),
+        ("web", OWN, False),
+        (OWN, "web", False),
+        (OWN, OWN, True),
+        ("w*b", "wx*", False),
     ],
-)  # fmt: skip
+)
 def test_patterns_within_patterns(parent: str, one: str, covered: bool) -> None:
     assert grants.covers(parent, one) is covered
 
 
 @given(
-    st.lists(st.sampled_from(VERBS), min_size=1), st.sampled_from(["*", "web-*", "web", OWN]),
-    st.sampled_from([None, 10.0, 50.0]), st.sampled_from(VERBS), st.sampled_from(["web", "web-1", "db"]),
-    st.floats(0, 100), st.sampled_from(["human", "agent"]),
-)  # fmt: skip
+    st.lists(st.sampled_from(VERBS), min_size=1),
+    st.sampled_from(["*", "web-*", "web", OWN]),
+    st.sampled_from([None, 10.0, 50.0]),
+    st.sampled_from(VERBS),
+    st.sampled_from(["web", "web-1", "db"]),
+    st.floats(0, 100),
+    st.sampled_from(["human", "agent"]),
+)
 def test_no_child_ever_allows_what_its_parent_does_not(
     verbs: list[str], glob: str, until: float | None, verb: str, name: str, now: float, kind: str
 ) -> None:
-    lead = grant(id="grt_lead", operator="op_lead", parent="grt_root", verbs=["view", "type", "delegate"],
-                 sessions=["web-*", OWN], until=40.0, depth=1, by="op_ada")  # fmt: skip
+    lead = grant(
+        id="grt_lead",
+        operator="op_lead",
+        parent="grt_root",
+        verbs=["view", "type", "delegate"],
+        sessions=["web-*", OWN],
+        until=40.0,
+        depth=1,
+        by="op_ada",
+    )
     leaf = child(parent="grt_lead", by="op_lead", verbs=verbs, sessions=[glob], until=until, depth=0)
     scope = Scope(f"ses_{name}", name, "op_bot", "op_lead")
     allowed = grants.allows([(leaf, lead, ROOT)], kind, verb, scope, now)
@@ -164,11 +205,23 @@ def test_a_channels_rights_name_their_grants_and_their_end() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"verbs": []}, {"verbs": ["fly"]}, {"verbs": "view"}, {"sessions": []}, {"sessions": [""]}, {"sessions": ["a\n"]},
-        {"sessions": ["w\u0435b"]}, {"sessions": ["x"] * 33}, {"depth": -1}, {"depth": 99}, {"depth": True},
-        {"until": "soon"}, {"id": 7}, {"operator": ""}, {"more": 1},
+        {"verbs": []},
+        {"verbs": ["fly"]},
+        {"verbs": "view"},
+        {"sessions": []},
+        {"sessions": [""]},
+        {"sessions": ["a\n"]},
+        {"sessions": ["w\u0435b"]},
+        {"sessions": ["x"] * 33},
+        {"depth": -1},
+        {"depth": 99},
+        {"depth": True},
+        {"until": "soon"},
+        {"id": 7},
+        {"operator": ""},
+        {"more": 1},
     ],
-)  # fmt: skip
+)
 def test_foreign_json_that_is_no_grant_is_refused(change: dict[str, Any]) -> None:
     value = {**child().as_dict(), **change}
     with pytest.raises(HoldfastError) as refused:

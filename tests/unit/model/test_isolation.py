@@ -9,8 +9,14 @@ from holdfast.model.errors import HoldfastError
 from holdfast.model.isolation import EXCHANGE, Machine, Place, View
 
 MACHINE = Machine((("/usr", ""), ("/bin", "usr/bin"), ("/etc", "")), ("/run/resolv.conf",), ("/srv/hold",))
-PLACE = Place("/home/ada/.hold", "/home/ada/.hold/s/door", "/home/ada/.hold/s/exchange", "/home/ada",
-              ("/run/user/7",), ("/tmp/agent",))  # fmt: skip
+PLACE = Place(
+    "/home/ada/.hold",
+    "/home/ada/.hold/s/door",
+    "/home/ada/.hold/s/exchange",
+    "/home/ada",
+    ("/run/user/7",),
+    ("/tmp/agent",),
+)
 
 
 def options(view: View, env: dict[str, str] | None = None) -> list[str]:
@@ -73,8 +79,15 @@ def test_the_network_is_there_unless_it_is_not_wanted() -> None:
 
 
 def test_variables_that_lead_outside_are_left_out() -> None:
-    env = {"PATH": "/bin", "SSH_AUTH_SOCK": "/x", "DBUS_SESSION_BUS_ADDRESS": "/y", "HOLDFAST_OPERATOR": "ada",
-           "HOLDFAST_STORE": "postgres://u:p@h", "XDG_RUNTIME_DIR": "/run/user/7", "DISPLAY": ":0"}  # fmt: skip
+    env = {
+        "PATH": "/bin",
+        "SSH_AUTH_SOCK": "/x",
+        "DBUS_SESSION_BUS_ADDRESS": "/y",
+        "HOLDFAST_OPERATOR": "ada",
+        "HOLDFAST_STORE": "postgres://u:p@h",
+        "XDG_RUNTIME_DIR": "/run/user/7",
+        "DISPLAY": ":0",
+    }
     assert isolation.environment(env, "/h") == {"PATH": "/bin", "HOLDFAST_HOME": "/h", "HOLDFAST_ISOLATED": "1"}
 
 
@@ -84,7 +97,9 @@ def test_variables_go_where_other_users_cannot_read_them() -> None:
     assert "secret" not in isolation.launched(["prog"], MACHINE, terminal=True)
 
 
-@pytest.mark.parametrize("cwd", ["/", "/usr", "/etc", "/home", "/home/ada", "/tmp", "/run", "/var", "/proc", "/dev/shm"])
+@pytest.mark.parametrize(
+    "cwd", ["/", "/usr", "/etc", "/home", "/home/ada", "/tmp", "/run", "/var", "/proc", "/dev/shm"]
+)
 def test_a_folder_that_is_too_much_to_write_is_refused(cwd: str) -> None:
     with pytest.raises(HoldfastError) as caught:
         isolation.check(View(cwd), PLACE.home, "/home/ada")
@@ -106,11 +121,19 @@ def test_no_folder_above_the_home_is_given_to_write(folder: str) -> None:
     isolation.check(View("/srv/app", read=("/home/ada",)), PLACE.home, "/home/ada")  # covered, and it stays where it is
 
 
-@pytest.mark.parametrize("view", [
-    View("/home/ada/.hold/x"), View("/a", read=("/home/ada/.hold",)), View("/a", write=("/home/ada/.hold/keys",)),
-    View("/a", read=("/",)), View("/a", read=("/proc",)), View("/a", write=("/dev/sda",)), View("a"),
-    View("/a", read=("b\0c",)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "view",
+    [
+        View("/home/ada/.hold/x"),
+        View("/a", read=("/home/ada/.hold",)),
+        View("/a", write=("/home/ada/.hold/keys",)),
+        View("/a", read=("/",)),
+        View("/a", read=("/proc",)),
+        View("/a", write=("/dev/sda",)),
+        View("a"),
+        View("/a", read=("b\0c",)),
+    ],
+)
 def test_the_home_the_root_and_the_kernel_s_folders_are_never_shown(view: View) -> None:
     with pytest.raises(HoldfastError) as caught:
         isolation.check(view, PLACE.home, "/home/ada")
@@ -120,10 +143,16 @@ def test_the_home_the_root_and_the_kernel_s_folders_are_never_shown(view: View) 
 VIEWS = (("/proc", "proc"), ("/sys", "sysfs"), ("/sys/fs/cgroup", "cgroup2"), ("/srv/root/proc", "proc"))
 
 
-@pytest.mark.parametrize("view", [
-    View("/a", write=("/sys",)), View("/sys/kernel"), View("/a", write=("/sys/fs/cgroup/x",)), View("/srv/root/proc"),
-    View("/a", read=("/srv/root/proc/1",)),
-])
+@pytest.mark.parametrize(
+    "view",
+    [
+        View("/a", write=("/sys",)),
+        View("/sys/kernel"),
+        View("/a", write=("/sys/fs/cgroup/x",)),
+        View("/srv/root/proc"),
+        View("/a", read=("/srv/root/proc/1",)),
+    ],
+)
 def test_the_kernel_s_file_systems_are_not_handed_over_wherever_they_are_mounted(view: View) -> None:
     with pytest.raises(HoldfastError) as caught:
         isolation.check(view, PLACE.home, "/home/ada", VIEWS)
@@ -143,8 +172,12 @@ def test_what_lies_elsewhere_for_another_user_is_bound_from_there() -> None:
     view = View("/srv/app", read=("/data",))
     trees = isolation.trees(view, MACHINE, PLACE)
     assert dict(trees) == {
-        "/run/resolv.conf": False, "/data": False, "/srv/app": True, "/srv/hold": False,
-        PLACE.door: True, PLACE.exchange: True,
+        "/run/resolv.conf": False,
+        "/data": False,
+        "/srv/app": True,
+        "/srv/hold": False,
+        PLACE.door: True,
+        PLACE.exchange: True,
     }
     staged = {path: f"/stage/{n}" for n, (path, _) in enumerate(trees)}
     words = isolation.options(view, MACHINE, PLACE, {}, staged)
@@ -167,10 +200,19 @@ def test_what_is_mounted_for_a_child_are_only_its_parent_s_own_roots() -> None:
     assert {*child.write, *child.read} == {"/srv/app", "/out", "/data"}
 
 
-@pytest.mark.parametrize("asked", [
-    View("/"), View("/srv"), View("/srv/application"), View("/srv/app", write=("/data",)), View("/srv/app", write=("/",)),
-    View("/srv/app", read=("/home/ada",)), View("/tmp"), View("/data"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked",
+    [
+        View("/"),
+        View("/srv"),
+        View("/srv/application"),
+        View("/srv/app", write=("/data",)),
+        View("/srv/app", write=("/",)),
+        View("/srv/app", read=("/home/ada",)),
+        View("/tmp"),
+        View("/data"),
+    ],
+)
 def test_a_child_that_would_see_more_is_refused(asked: View) -> None:
     with pytest.raises(HoldfastError) as caught:
         isolation.narrowed(PARENT, asked)

@@ -42,10 +42,20 @@ def test_every_key_reaches_the_request() -> None:
     found = recipes.parse(FULL, "/srv/app")
     assert list(found) == ["db", "web", "log"]
     assert found["web"].request() == {
-        "command": ["npm", "run", "dev"], "name": "web", "cwd": "/srv/app/frontend", "pipes": False,
-        "env": {"PORT": "3000", "MODE": "dev"}, "size": (120, 40), "restart": "on-failure", "idle_ttl": "2h",
-        "acts_as": None, "pids_max": 500, "memory_max": 1 << 30, "isolate": None, "kernel": None,
-    }  # fmt: skip
+        "command": ["npm", "run", "dev"],
+        "name": "web",
+        "cwd": "/srv/app/frontend",
+        "pipes": False,
+        "env": {"PORT": "3000", "MODE": "dev"},
+        "size": (120, 40),
+        "restart": "on-failure",
+        "idle_ttl": "2h",
+        "acts_as": None,
+        "pids_max": 500,
+        "memory_max": 1 << 30,
+        "isolate": None,
+        "kernel": None,
+    }
     assert (found["db"].wait, found["db"].wait_s) == ("port=5432", 120)
     assert (found["log"].pipes, found["log"].cwd) == (True, "/var/log")
 

@@ -8,7 +8,9 @@ import pytest
 
 from holdfast.model.says import Listener, read
 
-BLOCKED = b"\x1b]7501;state=blocked:app=claude-code:kind=permission:msg=" + base64.b64encode(b"approve Bash: ls") + b"\x1b\\"
+BLOCKED = (
+    b"\x1b]7501;state=blocked:app=claude-code:kind=permission:msg=" + base64.b64encode(b"approve Bash: ls") + b"\x1b\\"
+)
 ASKED = b"\x1b]7501;?\x07"
 
 

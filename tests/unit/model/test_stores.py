@@ -10,23 +10,32 @@ from holdfast.model import stores
 from holdfast.model.errors import HoldfastError
 
 
-@pytest.mark.parametrize(("url", "plain", "password"), [
-    ("postgresql://me:p%40ss@db/work", "postgresql://me@db/work", "p@ss"),
-    ("postgresql://me@db/work?password=p%40ss&sslmode=require", "postgresql://me@db/work?sslmode=require", "p@ss"),
-    ("postgresql://me@db/work?sslmode=require", "postgresql://me@db/work?sslmode=require", None),
-    ("redis://:secret@cache:6379/2", "redis://cache:6379/2", "secret"),
-    ("sqlite:////data/a:b@c.db", "sqlite:////data/a:b@c.db", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "plain", "password"),
+    [
+        ("postgresql://me:p%40ss@db/work", "postgresql://me@db/work", "p@ss"),
+        ("postgresql://me@db/work?password=p%40ss&sslmode=require", "postgresql://me@db/work?sslmode=require", "p@ss"),
+        ("postgresql://me@db/work?sslmode=require", "postgresql://me@db/work?sslmode=require", None),
+        ("redis://:secret@cache:6379/2", "redis://cache:6379/2", "secret"),
+        ("sqlite:////data/a:b@c.db", "sqlite:////data/a:b@c.db", None),
+    ],
+)
 def test_a_password_is_taken_out_and_put_back(url: str, plain: str, password: str | None) -> None:
     assert stores.split(url) == (plain, password)
     assert stores.split(stores.joined(plain, password)) == (plain, password)
     assert password is None or password not in stores.without_password(url)
 
 
-@pytest.mark.parametrize("before", [
-    "", "# mine\n[notify]\ndesktop = true\n", '[store]\nurl = "sqlite:////old.db"  # before\n\n[notify]\ndesktop = true\n',
-    "[store]\n[[approve]]\npattern = \"x\"\n", '[notify]\nkinds = ["secret"]\n[ store ] # ours\n  url="sqlite:////old.db"',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "# mine\n[notify]\ndesktop = true\n",
+        '[store]\nurl = "sqlite:////old.db"  # before\n\n[notify]\ndesktop = true\n',
+        '[store]\n[[approve]]\npattern = "x"\n',
+        '[notify]\nkinds = ["secret"]\n[ store ] # ours\n  url="sqlite:////old.db"',
+    ],
+)
 def test_the_file_is_written_with_all_else_as_it_was(before: str) -> None:
     for url in ("sqlite:////data/new.db", 'postgresql://me@db/we"ird\\'):
         made = stores.written(before, "store", url)
@@ -38,13 +47,17 @@ def test_the_file_is_written_with_all_else_as_it_was(before: str) -> None:
     assert "# mine" not in before or "# mine" in made
 
 
-@pytest.mark.parametrize("before", ['store.url = "sqlite:////a"', 'store = {url = "sqlite:////a"}', "no toml", "[store]\nx = 1\n"])
+@pytest.mark.parametrize(
+    "before", ['store.url = "sqlite:////a"', 'store = {url = "sqlite:////a"}', "no toml", "[store]\nx = 1\n"]
+)
 def test_a_form_that_is_not_ours_is_left_to_its_writer(before: str) -> None:
     with pytest.raises(HoldfastError, match="in a form that is not understood"):
         stores.written(before, "store", "sqlite:////b.db")
 
 
-@pytest.mark.parametrize("url", ["", "nonsense", "sqlite:///", "mysql://x/y", "postgresql://", None, 5, "sqlite:////a\0b"])
+@pytest.mark.parametrize(
+    "url", ["", "nonsense", "sqlite:///", "mysql://x/y", "postgresql://", None, 5, "sqlite:////a\0b"]
+)
 def test_what_is_no_store_is_refused(url: object) -> None:
     with pytest.raises(HoldfastError, match="is no store"):
         stores.checked(url)

@@ -24,23 +24,35 @@ def told(entry: dict[str, Any], names: bool = True) -> str:
     [
         ({**ADA, "kind": "start", "command": ["npm", "run"]}, "ada started web with “npm run”"),
         ({**BOT, "kind": "exec", "text": "make", "why": "build"}, "bot (agent) ran “make” in web: “build”"),
-        ({**ADA, "kind": "preempt", "from": {"name": "bot", "kind": "agent"}, "epoch": 3, "flushed": 12},
-         "ada took the controls from bot (agent) (epoch 3, 12 unread bytes dropped) in web"),
-        ({**ADA, "kind": "hand", "to": {"name": "bot", "kind": "agent"}, "epoch": 4, "note": "go"},
-         "ada handed the controls to bot (agent) (epoch 4), saying “go” in web"),
+        (
+            {**ADA, "kind": "preempt", "from": {"name": "bot", "kind": "agent"}, "epoch": 3, "flushed": 12},
+            "ada took the controls from bot (agent) (epoch 3, 12 unread bytes dropped) in web",
+        ),
+        (
+            {**ADA, "kind": "hand", "to": {"name": "bot", "kind": "agent"}, "epoch": 4, "note": "go"},
+            "ada handed the controls to bot (agent) (epoch 4), saying “go” in web",
+        ),
         ({**BOT, "kind": "refuse", "op": "stop", "reason": "no"}, "bot (agent) was refused stop in web: no"),
-        ({"kind": "refuse", "op": "prove", "reason": "no key", "repeated": 4},
-         "refused prove of an unknown caller (4 times more): no key"),
+        (
+            {"kind": "refuse", "op": "prove", "reason": "no key", "repeated": 4},
+            "refused prove of an unknown caller (4 times more): no key",
+        ),
         ({**ADA, "kind": "send", "secret": True}, "ada sent a secret in web"),
         ({**ADA, "kind": "stop"}, "ada stopped web"),
-        ({"kind": "restart", "session": "ses_web", "session_name": "web", "command": ["x"]},
-         "the host started web again with “x”"),
-        ({"kind": "ended", "session": "ses_web", "session_name": "web", "exit": {"code": 3, "known": True}},
-         "the program ended: code 3 in web"),
-        ({"kind": "ended", "session": "ses_web", "session_name": "web", "exit": {"known": False}},
-         "the program ended, nobody saw how in web"),
+        (
+            {"kind": "restart", "session": "ses_web", "session_name": "web", "command": ["x"]},
+            "the host started web again with “x”",
+        ),
+        (
+            {"kind": "ended", "session": "ses_web", "session_name": "web", "exit": {"code": 3, "known": True}},
+            "the program ended: code 3 in web",
+        ),
+        (
+            {"kind": "ended", "session": "ses_web", "session_name": "web", "exit": {"known": False}},
+            "the program ended, nobody saw how in web",
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_kind_is_a_sentence(entry: dict[str, Any], sentence: str) -> None:
     assert told(entry) == sentence
 
@@ -50,8 +62,10 @@ def test_where_one_session_is_spoken_of_it_is_not_named_again() -> None:
 
 
 def test_a_command_is_told_once() -> None:
-    entries = [{**ADA, "at": AT, "kind": "input", "what": "exec", "exec_id": "exe_1"},
-               {**ADA, "at": AT, "kind": "exec", "exec_id": "exe_1", "text": "make"}]  # fmt: skip
+    entries = [
+        {**ADA, "at": AT, "kind": "input", "what": "exec", "exec_id": "exe_1"},
+        {**ADA, "at": AT, "kind": "exec", "exec_id": "exe_1", "text": "make"},
+    ]
     assert [line.text for line in story.tell(entries, names=False)] == ["ada ran “make”"]
 
 

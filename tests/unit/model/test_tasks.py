@@ -43,10 +43,18 @@ def test_done_is_final_and_everything_else_can_be_left() -> None:
 @pytest.mark.parametrize(
     ("used", "unfinished", "active"),
     [
-        ("", "", "a"), ("a", "a", "a"), ("a", "", "b"), ("abc", "bc", "b"), ("abc", "c", "c"), ("abc", "", None),
-        ("b", "b", "b"), ("bc", "c", "c"), ("ac", "", None), ("ab", "", "c"),
+        ("", "", "a"),
+        ("a", "a", "a"),
+        ("a", "", "b"),
+        ("abc", "bc", "b"),
+        ("abc", "c", "c"),
+        ("abc", "", None),
+        ("b", "b", "b"),
+        ("bc", "c", "c"),
+        ("ac", "", None),
+        ("ab", "", "c"),
     ],
-)  # fmt: skip
+)
 def test_the_active_phase_is_the_first_with_something_left(used: str, unfinished: str, active: str | None) -> None:
     assert tasks.active_phase(["a", "b", "c"], used, unfinished) == active
 
@@ -72,12 +80,23 @@ def test_ids_are_plain_words() -> None:
 
 def test_all_faults_of_a_contract_are_told_at_once() -> None:
     bad = {
-        "goal": "", "scope": ["ok", "../up"], "constraints": "x", "colour": 1, "timeout_s": True,
+        "goal": "",
+        "scope": ["ok", "../up"],
+        "constraints": "x",
+        "colour": 1,
+        "timeout_s": True,
         "verification": ["", {"command": ["x", 1]}, {"command": "y", "timeout_s": 0, "often": 1}],
-    }  # fmt: skip
+    }
     line = refused(contracts.check, bad, title="t", whole=True)
-    for fault in ("goal is", "'../up'", "constraints is a list", "'colour'", "timeout_s", "verification[1]",
-                  "verification[2]"):  # fmt: skip
+    for fault in (
+        "goal is",
+        "'../up'",
+        "constraints is a list",
+        "'colour'",
+        "timeout_s",
+        "verification[1]",
+        "verification[2]",
+    ):
         assert fault in line
     assert "more" in line  # a line has an end
 
@@ -128,10 +147,14 @@ def test_a_policy_is_filled_up_and_its_faults_are_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("used", "signatures", "over"),
     [
-        (1, ["a"], False), (2, ["a", "a"], False), (2, ["a", "b"], False), (3, ["a", "b", "a"], True),
-        (9, [], True), (2, [None, None], False),
+        (1, ["a"], False),
+        (2, ["a", "a"], False),
+        (2, ["a", "b"], False),
+        (3, ["a", "b", "a"], True),
+        (9, [], True),
+        (2, [None, None], False),
     ],
-)  # fmt: skip
+)
 def test_attempts_are_used_up_or_go_in_circles(used: int, signatures: list[str | None], over: bool) -> None:
     found = policies.spent(policies.default(), used, [{"signature": s} for s in signatures])
     assert (found is not None) == over

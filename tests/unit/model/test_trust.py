@@ -19,17 +19,20 @@ class Seen(NamedTuple):
 PLAIN = [("/home/me", Seen(ME, 0o40755)), ("/home", Seen(ROOT, 0o40755)), ("/", Seen(ROOT, 0o40755))]
 
 
-@pytest.mark.parametrize(("home", "above", "why"), [
-    (Seen(ME, 0o40700), PLAIN, None),
-    (Seen(ME, 0o40755), PLAIN, None),
-    (Seen(ROOT, 0o40755), PLAIN, None),
-    (Seen(OTHER, 0o40700), PLAIN, "belongs to uid 1001"),
-    (Seen(ME, 0o40770), PLAIN, "can write to"),
-    (Seen(ME, 0o40702), PLAIN, "can write to"),
-    (Seen(ROOT, 0o41777), PLAIN, "can write to"),
-    (Seen(ME, 0o40700), [("/tmp", Seen(ROOT, 0o41777)), ("/", Seen(ROOT, 0o40755))], None),
-    (Seen(ME, 0o40700), [("/open", Seen(ROOT, 0o40777)), ("/", Seen(ROOT, 0o40755))], "in the place of"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("home", "above", "why"),
+    [
+        (Seen(ME, 0o40700), PLAIN, None),
+        (Seen(ME, 0o40755), PLAIN, None),
+        (Seen(ROOT, 0o40755), PLAIN, None),
+        (Seen(OTHER, 0o40700), PLAIN, "belongs to uid 1001"),
+        (Seen(ME, 0o40770), PLAIN, "can write to"),
+        (Seen(ME, 0o40702), PLAIN, "can write to"),
+        (Seen(ROOT, 0o41777), PLAIN, "can write to"),
+        (Seen(ME, 0o40700), [("/tmp", Seen(ROOT, 0o41777)), ("/", Seen(ROOT, 0o40755))], None),
+        (Seen(ME, 0o40700), [("/open", Seen(ROOT, 0o40777)), ("/", Seen(ROOT, 0o40755))], "in the place of"),
+    ],
+)
 def test_a_home_is_the_callers_alone(home: Seen, above: list[tuple[str, trust.Stat]], why: str | None) -> None:
     fault = trust.home_fault("/h", home, above, ME)
     assert (fault is None) == (why is None)

@@ -39,8 +39,23 @@ def test_another_address_is_an_origin_and_nothing_more() -> None:
     assert "hold.example.org" in web.names("127.0.0.1", 8787, "https://hold.example.org")
 
 
-@pytest.mark.parametrize("text", ["", "hold.example", "ftp://a", "https://", "https://a/b", "https://a?b", "https://a#b",
-                                  "https://u:p@a", "https://a:99999", "https://a b", "https://*", "javascript:x"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hold.example",
+        "ftp://a",
+        "https://",
+        "https://a/b",
+        "https://a?b",
+        "https://a#b",
+        "https://u:p@a",
+        "https://a:99999",
+        "https://a b",
+        "https://*",
+        "javascript:x",
+    ],
+)
 def test_what_is_no_origin_is_refused(text: str) -> None:
     with pytest.raises(HoldfastError):
         web.public(text)

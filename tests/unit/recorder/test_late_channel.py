@@ -60,7 +60,9 @@ def test_a_question_is_asked_only_when_it_can_arrive(short: Path) -> None:
     def state() -> Any:
         return (read_json(folder.kernel_state) or {}).get("state")
 
-    with subprocess.Popen([sys.executable, str(RECORDER)], stdin=theirs, stdout=theirs, stderr=theirs, env=env) as recorder:
+    with subprocess.Popen(
+        [sys.executable, str(RECORDER)], stdin=theirs, stdout=theirs, stderr=theirs, env=env
+    ) as recorder:
         try:
             until(lambda: state() == "idle", 60)
             os.write(ours, b"answer = input('Your name? ')\n")

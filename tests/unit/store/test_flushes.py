@@ -44,10 +44,25 @@ def flushes(folder: Path, effect: str, steps: int, callers: int = 1, where: str 
     """fdatasync and fsync between the two marks."""
     trace = folder / "trace"
     subprocess.run(
-        [program("strace"), "-f", "-o", str(trace), "-e", "trace=fdatasync,fsync,newfstatat,stat",
-         sys.executable, "-c", PROGRAM, str(folder), effect, str(steps), str(callers), where],
-        check=True, timeout=100,
-    )  # fmt: skip
+        [
+            program("strace"),
+            "-f",
+            "-o",
+            str(trace),
+            "-e",
+            "trace=fdatasync,fsync,newfstatat,stat",
+            sys.executable,
+            "-c",
+            PROGRAM,
+            str(folder),
+            effect,
+            str(steps),
+            str(callers),
+            where,
+        ],
+        check=True,
+        timeout=100,
+    )
     lines = trace.read_text().splitlines()
     begin = next(i for i, line in enumerate(lines) if "/mark-begin" in line)
     end = next(i for i, line in enumerate(lines) if "/mark-end" in line)

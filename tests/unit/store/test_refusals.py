@@ -98,7 +98,11 @@ def test_a_full_disk_and_a_read_only_one_are_told_and_what_was_acknowledged_is_k
     confined = ["unshare", "-rm"] if os.getuid() else ["unshare", "-m"]
     assert shutil.which("unshare")
     done = subprocess.run(
-        [*confined, sys.executable, "-c", CONFINED, str(tmp_path)], capture_output=True, text=True, timeout=90, check=False
+        [*confined, sys.executable, "-c", CONFINED, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
     )
     assert (done.stdout.split(), done.stderr) == (["store_full", "store_readonly"], "")
 

@@ -62,10 +62,14 @@ async def worked(work: Work) -> list[Any]:
     following = {"ended": done, "key": "c", "args": [3], "effect": "idempotent", "request": "req_6", **mine}
     answers = []
     for name, args in (
-        ("step_begin", first), ("step_end", ended), ("step_end", none), ("step_begin", second),
-        ("step_next", following), ("step_fail", {"key": "c", "error": "no", "request": "req_7", **mine}),
+        ("step_begin", first),
+        ("step_end", ended),
+        ("step_end", none),
+        ("step_begin", second),
+        ("step_next", following),
+        ("step_fail", {"key": "c", "error": "no", "request": "req_7", **mine}),
         ("step_begin", {"key": "c", "args": [3], "effect": "idempotent", "request": "req_8", **mine}),
-    ):  # fmt: skip
+    ):
         answers += [await work.call(name, **args), await work.call(name, **args)]
     for answer in answers:  # the key is made from the run's id
         if str(answer.get("idem_key", "")).startswith("idem_"):
@@ -115,9 +119,11 @@ async def test_whoever_has_not_the_lease_writes_nothing_by_a_shorter_way_either(
     before = rows(path, "step", "key"), rows(path, "log", "seq")
     late = {"ended": {"key": "open", "result": 1, "request": "r"}, "key": "next"}
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("step_begin", {"key": "new"}), ("step_end", {"key": "open"}), ("step_end", {"key": "n", "effect": "none"}),
+        ("step_begin", {"key": "new"}),
+        ("step_end", {"key": "open"}),
+        ("step_end", {"key": "n", "effect": "none"}),
         ("step_next", late),
-    ]  # fmt: skip
+    ]
     for name, args in calls:
         with pytest.raises(Fenced, match="ran out"):
             await work.call(name, **mine, **args)

@@ -43,9 +43,7 @@ def looked(waiting: Arrival, offers: list[None]) -> bool:
     return bool(offers)
 
 
-def test_what_is_there_is_found_without_waiting(
-    pair: tuple[socket.socket, socket.socket], offers: list[None]
-) -> None:
+def test_what_is_there_is_found_without_waiting(pair: tuple[socket.socket, socket.socket], offers: list[None]) -> None:
     waiting = Arrival(pair[0], AWAKE_S)
     pair[1].sendall(b"x")
     assert waiting.wait_soon(30)

@@ -39,7 +39,9 @@ def only_v2(monkeypatch: pytest.MonkeyPatch, own: Path) -> None:
     monkeypatch.setattr(cgroup, "_own_paths", lambda: {"": f"{own}/"})
 
 
-def test_a_folder_that_only_looks_like_a_hierarchy_holds_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_only_looks_like_a_hierarchy_holds_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As the folder that v1 hierarchies are mounted in, which root may write to."""
     own = tmp_path / "own"
     own.mkdir()
@@ -119,10 +121,16 @@ def test_a_session_killed_through_its_cgroup_is_told_as_killed(hold: HomeForTest
 
 def test_a_limit_that_is_not_enforced_is_said_when_it_is_asked_for(hold: HomeForTests) -> None:
     """A host without any cgroups: the folder they are mounted in is an empty one that it may write to."""
-    hide = "mount -t tmpfs none /sys/fs/cgroup && exec \"$@\""
+    hide = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
     words = [sys.executable, "-m", "holdfast.cli.main", "run", "-d", "--limit", "pids=77", "--", "sleep", "1000"]
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", hide, "sh", *words], env=hold.env, capture_output=True, text=True,
-                          timeout=60, check=False)  # fmt: skip
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", hide, "sh", *words],
+        env=hold.env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     if done.returncode:
         pytest.skip(f"no mounts of one's own here: {done.stderr}")
     assert "does not enforce --limit pids" in done.stderr

@@ -27,22 +27,32 @@ def written(events: list[Event], **options: Any) -> tuple[dict[str, Any], list[A
 def test_version_3_has_intervals_and_the_exit_status() -> None:
     header, events = written(EVENTS, title="web", command="npm run dev")
     assert header == {
-        "version": 3, "term": {"cols": 100, "rows": 30, "type": "xterm-256color"}, "timestamp": 100,
-        "title": "web", "command": "npm run dev",
-    }  # fmt: skip
+        "version": 3,
+        "term": {"cols": 100, "rows": 30, "type": "xterm-256color"},
+        "timestamp": 100,
+        "title": "web",
+        "command": "npm run dev",
+    }
     assert events == [
-        [0.0, "o", "one\r\n"], [0.75, "o", "two"], [0.0, "r", "80x24"], [2.75, "m", "output 8-16 is gone"],
-        [1.0, "o", "\x1b[1mthree"], [0.0, "x", "7"],
-    ]  # fmt: skip
+        [0.0, "o", "one\r\n"],
+        [0.75, "o", "two"],
+        [0.0, "r", "80x24"],
+        [2.75, "m", "output 8-16 is gone"],
+        [1.0, "o", "\x1b[1mthree"],
+        [0.0, "x", "7"],
+    ]
 
 
 def test_version_2_has_times_since_the_beginning_and_no_exit_status() -> None:
     header, events = written(EVENTS, version=2)
     assert (header["version"], header["width"], header["height"]) == (2, 100, 30)
     assert events == [
-        [0.0, "o", "one\r\n"], [0.75, "o", "two"], [0.75, "r", "80x24"], [3.5, "m", "output 8-16 is gone"],
+        [0.0, "o", "one\r\n"],
+        [0.75, "o", "two"],
+        [0.75, "r", "80x24"],
+        [3.5, "m", "output 8-16 is gone"],
         [4.5, "o", "\x1b[1mthree"],
-    ]  # fmt: skip
+    ]
 
 
 def test_a_character_cut_by_two_events_is_whole() -> None:

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from holdfast.wire import quick, requests
 
 PLAIN: Any = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
+)
 MESSAGES = st.lists(st.dictionaries(st.text(max_size=4), PLAIN, max_size=3), max_size=4)
 
 
@@ -41,7 +44,7 @@ def test_what_is_not_utf8_goes_the_slower_way() -> None:
 
 
 @pytest.mark.parametrize("body", [b"[]", b"3", b"null"])
-@pytest.mark.parametrize("first", [b"", b'\x00\x00\x00\x02{}'])
+@pytest.mark.parametrize("first", [b"", b"\x00\x00\x00\x02{}"])
 def test_a_message_that_is_no_object_is_refused_alone_or_behind_another(body: bytes, first: bytes) -> None:
     with pytest.raises(ValueError, match="not an object"):
         requests.Decoder().feed(first + requests.framed(body))

@@ -19,15 +19,37 @@ AT = "2026-01-02T03:04:05.678Z"
 
 
 def step(key: str = "pay:1", **facts: Any) -> Json:
-    about = {"run": "run_1", "key": key, "state": "in_doubt", "effect": "unsafe", "action": "pay", "args": [1],
-             "begun_at": AT, "tries": 1, "error": None, "owner": None, "exec_id": None, "session": None}  # fmt: skip
+    about = {
+        "run": "run_1",
+        "key": key,
+        "state": "in_doubt",
+        "effect": "unsafe",
+        "action": "pay",
+        "args": [1],
+        "begun_at": AT,
+        "tries": 1,
+        "error": None,
+        "owner": None,
+        "exec_id": None,
+        "session": None,
+    }
     return {**about, **facts}
 
 
 def run(**facts: Any) -> Json:
-    about: Json = {"run": "run_1", "task": None, "state": "active", "leased": False, "worker": None, "lease_until": None,
-             "job": None, "waits_for": None, "items": None, "sessions": [],
-             "steps": {"done": 0, "open": 0, "failed": 0, "in_doubt": 0}}  # fmt: skip
+    about: Json = {
+        "run": "run_1",
+        "task": None,
+        "state": "active",
+        "leased": False,
+        "worker": None,
+        "lease_until": None,
+        "job": None,
+        "waits_for": None,
+        "items": None,
+        "sessions": [],
+        "steps": {"done": 0, "open": 0, "failed": 0, "in_doubt": 0},
+    }
     return {**about, **facts}
 
 
@@ -45,17 +67,42 @@ def rich() -> Json:
     facts = of_task()
     facts["constraints"] = ["stay inside", "no new dependency"]
     facts["in_doubt"] = [step(f"pay:{n}", error="the line went dead " * 5) for n in range(6)]
-    claim = {"id": "clm_1", "claim": "port 80 is served by web", "state": "drifted", "said": "nobody listens",
-             "evidence": {"last_lines": "boom\n" * 8}, "at": AT, "checked_at": AT}  # fmt: skip
+    claim = {
+        "id": "clm_1",
+        "claim": "port 80 is served by web",
+        "state": "drifted",
+        "said": "nobody listens",
+        "evidence": {"last_lines": "boom\n" * 8},
+        "at": AT,
+        "checked_at": AT,
+    }
     facts["claims"] = [claim, {**claim, "id": "clm_2", "state": "holds", "evidence": {}}]
-    facts["attempts"] = [{"n": n, "outcome": "failed", "backend": "codex", "created_at": AT, "ended_at": AT,
-                          "classification": {"failure_type": "test_failure", "failure_detail": "two tests fail"},
-                          "verification": [{"command": "pytest", "state": "failed", "exit_code": 1, "tail": "E 1"}]}
-                         for n in range(1, 5)]  # fmt: skip
+    facts["attempts"] = [
+        {
+            "n": n,
+            "outcome": "failed",
+            "backend": "codex",
+            "created_at": AT,
+            "ended_at": AT,
+            "classification": {"failure_type": "test_failure", "failure_detail": "two tests fail"},
+            "verification": [{"command": "pytest", "state": "failed", "exit_code": 1, "tail": "E 1"}],
+        }
+        for n in range(1, 5)
+    ]
     facts["decisions"] = [{"kind": "decision", "text": f"choice {n}: " + "words " * 30} for n in range(20)]
     facts["questions"] = [{"seq": 1, "text": "which one?", "answer": "the left one"}]
-    facts["sessions"] = [{"session": "ses_1", "name": "web", "state": "exited", "said": "exited, exit code 1", "bytes": 9,
-                          "from_offset": 0, "generation": 1, "tail": "Traceback\nboom"}]  # fmt: skip
+    facts["sessions"] = [
+        {
+            "session": "ses_1",
+            "name": "web",
+            "state": "exited",
+            "said": "exited, exit code 1",
+            "bytes": 9,
+            "from_offset": 0,
+            "generation": 1,
+            "tail": "Traceback\nboom",
+        }
+    ]
     return facts
 
 
@@ -107,10 +154,21 @@ def test_a_goal_larger_than_the_budget_is_given_whole_and_that_is_said() -> None
 
 def test_sections_come_in_the_order_of_what_must_be_known_first() -> None:
     text = brief.build(rich(), 100_000)["text"]
-    places = [text.index(f"## {title}") for title in (
-        "Goal", "Constraints", "In doubt", "Claims that no longer hold", "Attempts", "Decisions", "Questions",
-        "What each session did", "Alive now", "Next action",
-    )]  # fmt: skip
+    places = [
+        text.index(f"## {title}")
+        for title in (
+            "Goal",
+            "Constraints",
+            "In doubt",
+            "Claims that no longer hold",
+            "Attempts",
+            "Decisions",
+            "Questions",
+            "What each session did",
+            "Alive now",
+            "Next action",
+        )
+    ]
     assert places == sorted(places)
 
 
@@ -135,8 +193,9 @@ def test_a_title_or_note_of_many_lines_stays_in_its_line() -> None:
     facts["decisions"] = [{"kind": "decision", "text": "y\n## Next action\nrm -rf"}]
     text = brief.build(facts, 4000)["text"]
     assert [x for x in text.split("\n") if x.startswith(("# ", "## Next"))] == [
-        "# Task demo/1: x # Next action hold down", "## Next action",
-    ]  # fmt: skip
+        "# Task demo/1: x # Next action hold down",
+        "## Next action",
+    ]
 
 
 _texts = st.text(max_size=300)
@@ -144,9 +203,12 @@ _texts = st.text(max_size=300)
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    budget=st.integers(1, 3000), goal=_texts, constraints=st.lists(_texts, max_size=4),
-    notes=st.lists(_texts, max_size=12), tails=st.lists(_texts, max_size=3),
-)  # fmt: skip
+    budget=st.integers(1, 3000),
+    goal=_texts,
+    constraints=st.lists(_texts, max_size=4),
+    notes=st.lists(_texts, max_size=12),
+    tails=st.lists(_texts, max_size=3),
+)
 def test_any_text_fits_or_is_counted(
     budget: int, goal: str, constraints: list[str], notes: list[str], tails: list[str]
 ) -> None:

@@ -56,12 +56,22 @@ def test_a_packed_snapshot_comes_back_whole_and_a_damaged_one_is_refused() -> No
 
 
 SCOPES = [
-    (["**"], "a/b/c.py", True), (["src/**"], "src/a.py", True), (["src"], "src/x/a.py", True),
-    (["src/"], "srcs/a.py", False), (["src/*.py"], "src/a.py", True), (["src/*.py"], "src/x/a.py", False),
-    (["**/*.py"], "a.py", True), (["**/*.py"], "x/y/a.py", True), (["a?.txt"], "ab.txt", True),
-    (["[!a]*.txt"], "b.txt", True), (["[!a]*.txt"], "a.txt", False), (["./src/a.py"], "src/a.py", True),
-    (["a.b"], "aXb", False), (["docs/**/x"], "docs/x", True), (["docs/**/x"], "docs/1/2/x", True),
-]  # fmt: skip
+    (["**"], "a/b/c.py", True),
+    (["src/**"], "src/a.py", True),
+    (["src"], "src/x/a.py", True),
+    (["src/"], "srcs/a.py", False),
+    (["src/*.py"], "src/a.py", True),
+    (["src/*.py"], "src/x/a.py", False),
+    (["**/*.py"], "a.py", True),
+    (["**/*.py"], "x/y/a.py", True),
+    (["a?.txt"], "ab.txt", True),
+    (["[!a]*.txt"], "b.txt", True),
+    (["[!a]*.txt"], "a.txt", False),
+    (["./src/a.py"], "src/a.py", True),
+    (["a.b"], "aXb", False),
+    (["docs/**/x"], "docs/x", True),
+    (["docs/**/x"], "docs/1/2/x", True),
+]
 
 
 @pytest.mark.parametrize(("globs", "path", "inside"), SCOPES)
@@ -76,7 +86,9 @@ def apply(tmp_path: Path, path: str, before: bytes | None, after: bytes | None) 
     if before is not None:
         file.write_bytes(before)
     patch = file_patch(path, before, after)
-    done = subprocess.run([program("git"), "apply", "-"], cwd=tmp_path, input=patch.encode(), capture_output=True, check=False, timeout=60)
+    done = subprocess.run(
+        [program("git"), "apply", "-"], cwd=tmp_path, input=patch.encode(), capture_output=True, check=False, timeout=60
+    )
     assert done.returncode == 0, (done.stderr, patch)
     return file.read_bytes() if file.exists() else None
 
@@ -84,11 +96,19 @@ def apply(tmp_path: Path, path: str, before: bytes | None, after: bytes | None) 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (None, b"one\ntwo\n"), (b"one\ntwo\n", None), (b"one\n", b"one\ntwo"), (b"one", b"one\n"), (None, b""), (b"", None),
-        (b"", b"x\n"), (b"x\n", b""), (b"a\r\nb\r\n", b"a\r\nc\r\n"), ("ä\n".encode(), "ä\nö\u2028x\n".encode()),
+        (None, b"one\ntwo\n"),
+        (b"one\ntwo\n", None),
+        (b"one\n", b"one\ntwo"),
+        (b"one", b"one\n"),
+        (None, b""),
+        (b"", None),
+        (b"", b"x\n"),
+        (b"x\n", b""),
+        (b"a\r\nb\r\n", b"a\r\nc\r\n"),
+        ("ä\n".encode(), "ä\nö\u2028x\n".encode()),
         (b"a\n" * 3000, b"b\n" * 3000),
     ],
-)  # fmt: skip
+)
 def test_a_patch_makes_the_new_file_of_the_old_one(tmp_path: Path, before: bytes | None, after: bytes | None) -> None:
     assert apply(tmp_path, "f.txt", before, after) == after
 

@@ -24,7 +24,15 @@ def session(state: str = "live", **more: Any) -> Json:
 
 
 def row(**more: Any) -> Json:
-    about = {"port": 80, "address": "127.0.0.1", "protocol": "tcp", "pid": 7, "started": 5, "command": "serve", "name": "s"}
+    about = {
+        "port": 80,
+        "address": "127.0.0.1",
+        "protocol": "tcp",
+        "pid": 7,
+        "started": 5,
+        "command": "serve",
+        "name": "s",
+    }
     return {**about, **more}
 
 
@@ -45,7 +53,10 @@ def test_a_port_holds_while_its_session_serves_it_also_as_a_later_generation() -
     other = row(session="ses_2", session_name="evil")
     assert state(port, ports=[other, mine], session=session())[0] == "holds"  # one of two sockets is its own
     assert state(port, ports=[other], session=session()) == ("drifted", "port 80 is served by session evil now")
-    assert state(port, ports=[], session=session()) == ("drifted", "nobody listens on port 80; web is live and does not")
+    assert state(port, ports=[], session=session()) == (
+        "drifted",
+        "nobody listens on port 80; web is live and does not",
+    )
     dead = session("exited", exit=ended(3))
     assert state(port, ports=[], session=dead)[1] == f"nobody listens on port 80; web is exited: exit code 3 at {AT}"
     assert state(port, ports=[], session=None)[1].endswith("the session is gone")
@@ -84,8 +95,9 @@ def test_a_pid_that_was_given_to_another_process_has_drifted() -> None:
     about = {"pid": 7, "started": 5, "name": "serve", "command": "serve", "state": "sleeping"}
     assert state(pid, process=about)[0] == "holds"
     assert state(pid, process={**about, "started": 6, "command": "bash"}) == (
-        "drifted", "pid 7 was given to another process: bash",
-    )  # fmt: skip
+        "drifted",
+        "pid 7 was given to another process: bash",
+    )
     assert state(pid, process={**about, "state": "zombie"})[0] == "drifted"
     assert state(pid, process=None)[0] == "drifted"
     assert state(pid, process={"hidden": True})[0] == "unknown"
@@ -104,7 +116,10 @@ def test_a_command_holds_by_its_exit_code_alone() -> None:
     command = claim("command", {"command": "make", "timeout_s": 60})
     ran = {"exit_code": 0, "duration_ms": 5, "tail": ""}
     assert state(command, command={**ran, "state": "passed"})[0] == "holds"
-    assert state(command, command={**ran, "state": "failed", "exit_code": 2}) == ("drifted", "it failed with exit code 2")
+    assert state(command, command={**ran, "state": "failed", "exit_code": 2}) == (
+        "drifted",
+        "it failed with exit code 2",
+    )
     assert state(command, command={**ran, "state": "timeout"})[0] == "drifted"
     assert state(command, command={**ran, "state": "unknown"})[0] == "unknown"
     assert state(command)[0] == "unknown"

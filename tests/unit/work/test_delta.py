@@ -24,7 +24,9 @@ VALUES = st.recursive(
 )
 STATES = st.dictionaries(st.sampled_from(["messages", "plan", "context", "goal", "é"]), VALUES, max_size=5)
 # One leaf each, so that "1", 1, 1.0, True and -0.0 meet each other in one place.
-LOOKALIKES: st.SearchStrategy[Any] = st.sampled_from([0, 0.0, -0.0, False, None, "", 1, 1.0, True, "1", [], {}, [[]], [1], [True], {"a": 1}, {"a": 1.0}])
+LOOKALIKES: st.SearchStrategy[Any] = st.sampled_from(
+    [0, 0.0, -0.0, False, None, "", 1, 1.0, True, "1", [], {}, [[]], [1], [True], {"a": 1}, {"a": 1.0}]
+)
 
 
 def exact(value):

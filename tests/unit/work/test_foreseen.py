@@ -15,24 +15,54 @@ NEXT: dict[str, Any] = {**BEGIN, "ended": {"key": "j", "result": 1, "request": "
 CALLS = {"step_begin": BEGIN, "step_end": END, "step_next": NEXT}
 ODD: dict[str, list[dict[str, Any]]] = {
     "all": [
-        {"epoch": None}, {"epoch": "1"}, {"epoch": True}, {"epoch": 1.0}, {"run": "run_0123"}, {"run": 5}, {"key": ""},
-        {"key": 5}, {"key": "x\0"}, {"key": "\udc80"}, {"key": "k" * 5000}, {"request": 7}, {"request": ["r"]},
-        {"why": 5}, {"unknown": 1},
+        {"epoch": None},
+        {"epoch": "1"},
+        {"epoch": True},
+        {"epoch": 1.0},
+        {"run": "run_0123"},
+        {"run": 5},
+        {"key": ""},
+        {"key": 5},
+        {"key": "x\0"},
+        {"key": "\udc80"},
+        {"key": "k" * 5000},
+        {"request": 7},
+        {"request": ["r"]},
+        {"why": 5},
+        {"unknown": 1},
     ],
     "step_begin": [
-        {"effect": "none"}, {"effect": "other"}, {"session": 5}, {"session": "\udc80"}, {"exec_id": 2**70}, {"exec_id": []},
-        {"idem_key": ""}, {"args": object()}, {"args": "\udc80"}, {"action": 5},
+        {"effect": "none"},
+        {"effect": "other"},
+        {"session": 5},
+        {"session": "\udc80"},
+        {"exec_id": 2**70},
+        {"exec_id": []},
+        {"idem_key": ""},
+        {"args": object()},
+        {"args": "\udc80"},
+        {"action": 5},
     ],
     "step_end": [
-        {"effect": "unsafe"}, {"effect": "other"}, {"args": [1]}, {"action": "do"}, {"result": object()},
+        {"effect": "unsafe"},
+        {"effect": "other"},
+        {"args": [1]},
+        {"action": "do"},
+        {"result": object()},
         {"effect": "none", "action": 5},
     ],
     "step_next": [
-        {"effect": "none"}, {"ended": None}, {"ended": []}, {"ended": {"key": "j"}}, {"ended": {"request": "r"}},
-        {"ended": {"key": "j", "request": ""}}, {"ended": {"key": "j", "request": 5}}, {"ended": {"key": 5, "request": "r"}},
+        {"effect": "none"},
+        {"ended": None},
+        {"ended": []},
+        {"ended": {"key": "j"}},
+        {"ended": {"request": "r"}},
+        {"ended": {"key": "j", "request": ""}},
+        {"ended": {"key": "j", "request": 5}},
+        {"ended": {"key": 5, "request": "r"}},
         {"ended": {"key": "j", "request": "r", "result": object()}},
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -76,7 +76,9 @@ def test_the_files_at_an_attempts_start_are_bounded() -> None:
 def test_nothing_else_in_the_package_inflates() -> None:
     """Whatever inflates bytes has a bound of its own. A new place belongs into this list, with its test."""
     bounded = {"work/inflating.py", "client/archive.py"}
-    inflates = re.compile(r"\bdecompress|\bGzipFile|\bgzip\.open|\blzma\b|\bbz2\b|\bzipfile\b|\btarfile\.open|unpack_archive")
+    inflates = re.compile(
+        r"\bdecompress|\bGzipFile|\bgzip\.open|\blzma\b|\bbz2\b|\bzipfile\b|\btarfile\.open|unpack_archive"
+    )
     package = Path(inflating.__file__).parents[1]
     found = {str(p.relative_to(package)) for p in package.rglob("*.py") if inflates.search(p.read_text())}
     assert found == bounded

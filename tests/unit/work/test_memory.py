@@ -13,7 +13,9 @@ from holdfast.work.memory import choose, estimate, is_pinned, newest
 
 # On a shared machine slowness is no finding.
 calm = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-MESSAGES = st.lists(st.fixed_dictionaries({"role": st.sampled_from(["user", "system"]), "content": st.text(max_size=60)}))
+MESSAGES = st.lists(
+    st.fixed_dictionaries({"role": st.sampled_from(["user", "system"]), "content": st.text(max_size=60)})
+)
 
 
 @calm
@@ -37,7 +39,11 @@ def test_tokens_are_a_quarter_of_ascii_and_one_for_every_other_character() -> No
 
 
 def test_the_newest_messages_are_cached_with_every_instruction_before_them() -> None:
-    messages: list[Any] = [{"role": "system", "n": 0}, {"role": "user", "n": 1}, {"role": "user", "n": 2, "pinned": True}]
+    messages: list[Any] = [
+        {"role": "system", "n": 0},
+        {"role": "user", "n": 1},
+        {"role": "user", "n": 2, "pinned": True},
+    ]
     messages += [{"role": "user", "n": n} for n in range(3, 10)]
     assert newest(messages, 100) == (messages, True)
     kept, whole = newest(messages, 3)

@@ -102,7 +102,9 @@ async def test_every_near_call_ends_without_waiting_for_anything_but_its_store(t
     mine = {"run": made["run"], "epoch": made["epoch"]}
     told = {
         "step_begin": near.call_now("step_begin", {"key": "a", **mine}),
-        "step_next": near.call_now("step_next", {"ended": {"key": "a", "request": "r", "result": 1}, "key": "b", **mine}),
+        "step_next": near.call_now(
+            "step_next", {"ended": {"key": "a", "request": "r", "result": 1}, "key": "b", **mine}
+        ),
         "step_end": near.call_now("step_end", {"key": "b", **mine}),
         "log_append": near.call_now("log_append", {"body": "text", **mine}),
         "lease_renew": near.call_now("lease_renew", mine),

@@ -21,7 +21,9 @@ BODIES: st.SearchStrategy[Any] = st.recursive(
     max_leaves=5,
 )
 ENTRIES = st.lists(
-    st.fixed_dictionaries({"kind": st.sampled_from(LOG_KINDS), "body": BODIES, "step": st.none() | st.sampled_from("st")}),
+    st.fixed_dictionaries(
+        {"kind": st.sampled_from(LOG_KINDS), "body": BODIES, "step": st.none() | st.sampled_from("st")}
+    ),
     max_size=12,
 )
 
@@ -61,16 +63,19 @@ def test_every_kind_of_entry_has_a_word() -> None:
 
 
 def test_decisions_questions_and_paths_not_taken_are_in_the_state() -> None:
-    state = folded(blank(), [
-        entry("decision", {"text": "use B", "why": "A is slow"}, 1),
-        entry("learned", "the API is rate limited", 2),
-        entry("rejected", {"text": "A", "why": "slow"}, 3),
-        entry("question", "which region?", 4),
-        entry("question", "which day?", 5),
-        entry("answer", {"to": 5, "text": "Monday"}, 6),
-        entry("answer", "eu", 7),
-        entry("action", {"action": "copy b1", "why": "next"}, 8, "copy:b1"),
-    ])  # fmt: skip
+    state = folded(
+        blank(),
+        [
+            entry("decision", {"text": "use B", "why": "A is slow"}, 1),
+            entry("learned", "the API is rate limited", 2),
+            entry("rejected", {"text": "A", "why": "slow"}, 3),
+            entry("question", "which region?", 4),
+            entry("question", "which day?", 5),
+            entry("answer", {"to": 5, "text": "Monday"}, 6),
+            entry("answer", "eu", 7),
+            entry("action", {"action": "copy b1", "why": "next"}, 8, "copy:b1"),
+        ],
+    )
     assert state["context"]["decisions"] == [{"seq": 1, "text": "use B", "why": "A is slow"}]
     assert state["context"]["learned"][0]["text"] == "the API is rate limited"
     assert state["open_paths"] == [{"seq": 3, "path": "A", "why": "slow"}]
@@ -89,13 +94,20 @@ def test_what_an_agent_put_where_a_list_belongs_is_kept() -> None:
     assert len(state["open_paths"]) == 1
 
 
-@pytest.mark.parametrize(("old", "new", "changes"), [
-    ({}, {}, []),
-    ({"a": 1}, {"a": 1}, []),
-    ({"a": 1}, {"a": 1.0}, [{"key": "a", "change": "changed", "from": 1, "to": 1.0}]),
-    ({"a": 1}, {"b": 1}, [{"key": "a", "change": "removed", "from": 1}, {"key": "b", "change": "added", "to": 1}]),
-    ({"a": [1, 2, 3]}, {"a": [1, 9]}, [{"key": "a", "change": "changed", "at": 1, "removed": [2, 3], "added": [9]}]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        ({}, {}, []),
+        ({"a": 1}, {"a": 1}, []),
+        ({"a": 1}, {"a": 1.0}, [{"key": "a", "change": "changed", "from": 1, "to": 1.0}]),
+        ({"a": 1}, {"b": 1}, [{"key": "a", "change": "removed", "from": 1}, {"key": "b", "change": "added", "to": 1}]),
+        (
+            {"a": [1, 2, 3]},
+            {"a": [1, 9]},
+            [{"key": "a", "change": "changed", "at": 1, "removed": [2, 3], "added": [9]}],
+        ),
+    ],
+)
 def test_two_states_are_compared_key_by_key(old: Any, new: Any, changes: Any) -> None:
     assert differences(old, new) == changes
 

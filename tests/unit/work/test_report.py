@@ -11,29 +11,76 @@ from holdfast.work.report_html import page
 
 Json = dict[str, Any]
 AT, LATER = "2026-01-02T03:04:05.678Z", "2026-01-02T04:04:05.678Z"
-HOSTILE = """<script>alert(1)</script>"'><img src=x onerror=alert(2)>]]>--><svg onload=x>&amp;\x1b[2J\u202e javascript:x"""
+HOSTILE = (
+    """<script>alert(1)</script>"'><img src=x onerror=alert(2)>]]>--><svg onload=x>&amp;\x1b[2J\u202e javascript:x"""
+)
 
 
 def one(title: str = "Log in") -> Json:
     event = {"at": AT, "by": title, "event": "start", "status": "active", "why": title}
-    attempt = {"n": 1, "worker": None, "backend": title, "outcome": "failed", "failure_type": "test_failure",
-               "failure_detail": title, "convergence": "first", "verified": False, "begun_at": AT, "ended_at": LATER}  # fmt: skip
-    task = {"task_id": "1", "key": "demo/1", "project": "demo", "title": title, "phase": "main", "status": "failed",
-            "events": [event], "attempts": [attempt, {**attempt, "n": 2, "outcome": None, "ended_at": None}]}  # fmt: skip
-    run = {"run": "run_1", "task": title, "job": None, "state": "done", "worker": None, "by": title, "begun_at": AT,
-           "ended_at": LATER, "steps": {"done": 2}}  # fmt: skip
+    attempt = {
+        "n": 1,
+        "worker": None,
+        "backend": title,
+        "outcome": "failed",
+        "failure_type": "test_failure",
+        "failure_detail": title,
+        "convergence": "first",
+        "verified": False,
+        "begun_at": AT,
+        "ended_at": LATER,
+    }
+    task = {
+        "task_id": "1",
+        "key": "demo/1",
+        "project": "demo",
+        "title": title,
+        "phase": "main",
+        "status": "failed",
+        "events": [event],
+        "attempts": [attempt, {**attempt, "n": 2, "outcome": None, "ended_at": None}],
+    }
+    run = {
+        "run": "run_1",
+        "task": title,
+        "job": None,
+        "state": "done",
+        "worker": None,
+        "by": title,
+        "begun_at": AT,
+        "ended_at": LATER,
+        "steps": {"done": 2},
+    }
     return {
-        "since": AT, "until": LATER, "project": title, "task": None, "observed_at": LATER,
-        "totals": {"tasks": 1, "events": {"start": 2}, "attempts": {"begun": 2, "failed": 1}, "runs": 1,
-                   "verifications": {"passed": 0, "failed": 1}, "steps": {"done": 2}},
-        "people": [{"name": title, "done": 0, "failed": 1, "events": 2, "entries": 3}], "tasks": [task], "runs": [run],
+        "since": AT,
+        "until": LATER,
+        "project": title,
+        "task": None,
+        "observed_at": LATER,
+        "totals": {
+            "tasks": 1,
+            "events": {"start": 2},
+            "attempts": {"begun": 2, "failed": 1},
+            "runs": 1,
+            "verifications": {"passed": 0, "failed": 1},
+            "steps": {"done": 2},
+        },
+        "people": [{"name": title, "done": 0, "failed": 1, "events": 2, "entries": 3}],
+        "tasks": [task],
+        "runs": [run],
         "omitted": {"tasks": 0},
-    }  # fmt: skip
+    }
 
 
 def nothing() -> Json:
-    totals = {"tasks": 0, "events": {}, "attempts": {"begun": 0}, "verifications": {"passed": 0, "failed": 0}, "steps": {},
-              "runs": 0}  # fmt: skip
+    totals = {
+        "tasks": 0,
+        "events": {},
+        "attempts": {"begun": 0},
+        "verifications": {"passed": 0, "failed": 0},
+        "steps": {},
+        "runs": 0,
+    }
     return {**one(), "project": None, "totals": totals, "people": [], "tasks": [], "runs": []}
 
 
@@ -105,7 +152,10 @@ def test_markdown_keeps_somebodys_words_in_their_line() -> None:
 def test_the_counts_are_told_in_words() -> None:
     lines = report.summary(one())
     assert lines == [
-        "1 task: 2 started", "2 attempts begun: 1 failed", "1 verification: 1 failed", "2 steps ended: 2 done",
+        "1 task: 2 started",
+        "2 attempts begun: 1 failed",
+        "1 verification: 1 failed",
+        "2 steps ended: 2 done",
         "1 run outside of projects",
-    ]  # fmt: skip
+    ]
     assert json.loads(json.dumps(one())) == one()

@@ -16,20 +16,38 @@ from holdfast.work import leases, runs, steps, values
 def a_step(**changes: Any) -> Step:
     known: dict[str, Any] = dict.fromkeys(Step._fields)
     known |= {
-        "run": "run_x", "key": "k", "state": "open", "effect": "unsafe", "args_hash": "h", "idem_key": "i", "epoch": 1,
-        "tries": 1, "begin_request": "r1", "begun_at": 1,
-    }  # fmt: skip
+        "run": "run_x",
+        "key": "k",
+        "state": "open",
+        "effect": "unsafe",
+        "args_hash": "h",
+        "idem_key": "i",
+        "epoch": 1,
+        "tries": 1,
+        "begin_request": "r1",
+        "begun_at": 1,
+    }
     return Step(**(known | changes))
 
 
 def a_lease(**changes: Any) -> Held:
     known: dict[str, Any] = {
-        "attempt": "att_x", "task": None, "n": 1, "worker": "w1", "instance": None, "epoch": 3, "lease_until": 100, "ended_at": None, "now": 99
-    }  # fmt: skip
+        "attempt": "att_x",
+        "task": None,
+        "n": 1,
+        "worker": "w1",
+        "instance": None,
+        "epoch": 3,
+        "lease_until": 100,
+        "ended_at": None,
+        "now": 99,
+    }
     return Held(**(known | changes))
 
 
-@pytest.mark.parametrize(("state", "effect", "outcome"), [*itertools.product(STEP_STATES, EFFECTS, ("done", "not_done"))])
+@pytest.mark.parametrize(
+    ("state", "effect", "outcome"), [*itertools.product(STEP_STATES, EFFECTS, ("done", "not_done"))]
+)
 def test_beginning_again_executes_only_what_did_not_happen_or_may_happen_twice(
     state: str, effect: str, outcome: str
 ) -> None:
@@ -60,7 +78,13 @@ def test_a_lease_is_over_at_the_very_moment_it_ends() -> None:
 
 @pytest.mark.parametrize(
     ("holder", "asking", "allowed"),
-    [("w1", "w2", False), ("w1", "w1", True), ("hand:a", "w2", True), ("hand:a", "hand:b", False), ("w1", "hand:a", False)],
+    [
+        ("w1", "w2", False),
+        ("w1", "w1", True),
+        ("hand:a", "w2", True),
+        ("hand:a", "hand:b", False),
+        ("w1", "hand:a", False),
+    ],
 )
 def test_a_live_lease_yields_to_its_own_worker_and_a_hand_to_a_worker(holder: str, asking: str, allowed: bool) -> None:
     held = a_lease(worker=holder)
@@ -83,10 +107,21 @@ def test_the_end_of_a_step_belongs_to_its_epoch() -> None:
 
 def test_items_are_found_by_the_tail_of_a_key() -> None:
     items = ["a", "b:c", "d", "e"]
-    states = {"copy:a": "done", "check:a": "done", "x:b:c": "in_doubt", "d": "failed", "other:z": "done", "move:e": "pending"}
+    states = {
+        "copy:a": "done",
+        "check:a": "done",
+        "x:b:c": "in_doubt",
+        "d": "failed",
+        "other:z": "done",
+        "move:e": "pending",
+    }
     assert runs.sort_items(items, states) == {
-        "total": 4, "done": ["a"], "in_doubt": ["b:c"], "failed": ["d"], "pending": ["e"]
-    }  # fmt: skip
+        "total": 4,
+        "done": ["a"],
+        "in_doubt": ["b:c"],
+        "failed": ["d"],
+        "pending": ["e"],
+    }
 
 
 def test_the_same_value_is_the_same_text() -> None:

@@ -11,7 +11,15 @@ import pytest
 from holdfast.model.errors import HoldfastError
 from holdfast.worker import templates
 
-VALUES = {"contract": "/h/c.json", "brief": "/h/b.md", "task": "demo/1; rm -rf ~", "run": "run_1", "attempt": "2", "root": "/r", "project": "demo"}
+VALUES = {
+    "contract": "/h/c.json",
+    "brief": "/h/b.md",
+    "task": "demo/1; rm -rf ~",
+    "run": "run_1",
+    "attempt": "2",
+    "root": "/r",
+    "project": "demo",
+}
 
 
 def test_the_builtin_ones_are_known_and_ones_own_take_their_place() -> None:
@@ -19,7 +27,9 @@ def test_the_builtin_ones_are_known_and_ones_own_take_their_place() -> None:
     assert templates.find("codex", [], {}).argv[:2] == ("codex", "exec")
     shell = templates.find("shell", [], {"SHELL": "/bin/zsh"})
     assert (shell.argv, shell.terminal) == (("/bin/zsh",), True)
-    own = templates.find("claude", [{"name": "claude", "template": ["my-claude", "{brief}"], "env": {"A": "b"}, "timeout_s": 3}], {})
+    own = templates.find(
+        "claude", [{"name": "claude", "template": ["my-claude", "{brief}"], "env": {"A": "b"}, "timeout_s": 3}], {}
+    )
     assert (own.argv, own.env, own.timeout_s) == (("my-claude", "{brief}"), {"A": "b"}, 3)
 
 
@@ -50,7 +60,12 @@ def test_the_program_finds_the_brief_on_stdin_and_its_words_as_they_are(tmp_path
     brief = tmp_path / "a 'b' $c.md"
     brief.write_text("the brief\n")
     words = ["printf", "%s|", "$HOME", "a b", "*", "", "`id`"]
-    done = subprocess.run(templates.command(["sh", "-c", 'cat; exec "$@"', "sh", *words], str(brief), False),
-                          capture_output=True, check=True, timeout=60, env={"PATH": os.environ["PATH"]})  # fmt: skip
+    done = subprocess.run(
+        templates.command(["sh", "-c", 'cat; exec "$@"', "sh", *words], str(brief), False),
+        capture_output=True,
+        check=True,
+        timeout=60,
+        env={"PATH": os.environ["PATH"]},
+    )
     assert done.stdout.decode() == "the brief\n" + "|".join(words[2:]) + "|"
     assert templates.command(words, str(brief), True) == words

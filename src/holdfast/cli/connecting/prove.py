@@ -83,8 +83,11 @@ async def _call(client: str, entry: Json, env: dict[str, str], cwd: str) -> Json
     if answer.is_error:
         words = " ".join(getattr(c, "text", "") for c in answer.content)
         raise _failed(entry, f"status failed: {words[:200]}")
-    return {"command": [entry["command"], *entry.get("args", [])], "tools": [t.name for t in tools],
-            "status": answer.structured_content}  # fmt: skip
+    return {
+        "command": [entry["command"], *entry.get("args", [])],
+        "tools": [t.name for t in tools],
+        "status": answer.structured_content,
+    }
 
 
 def _first(e: BaseException) -> BaseException:
@@ -95,8 +98,11 @@ def _first(e: BaseException) -> BaseException:
 
 
 def _failed(entry: Json, why: str) -> HoldfastError:
-    return HoldfastError("failed", f"{entry['command']} does not answer as an MCP server: {why}",
-                         "the configuration is written; hold connect … --undo takes it back")  # fmt: skip
+    return HoldfastError(
+        "failed",
+        f"{entry['command']} does not answer as an MCP server: {why}",
+        "the configuration is written; hold connect … --undo takes it back",
+    )
 
 
 def _hook(data: Any, where: str, cwd: str, base: dict[str, str]) -> Json:
@@ -108,12 +114,22 @@ def _hook(data: Any, where: str, cwd: str, base: dict[str, str]) -> Json:
     if not ours:
         raise HoldfastError("failed", f"{where} has no hook of ours", "another program changed it: try again")
     command = ours[0]["hooks"][0]["command"]
-    event = {"session_id": "hold-connect", "transcript_path": "", "cwd": cwd, "hook_event_name": "SessionStart",
-             "source": "startup"}  # fmt: skip
+    event = {
+        "session_id": "hold-connect",
+        "transcript_path": "",
+        "cwd": cwd,
+        "hook_event_name": "SessionStart",
+        "source": "startup",
+    }
     process = subprocess.Popen(
-        ["/bin/sh", "-c", command], cwd=cwd, env=base, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+        ["/bin/sh", "-c", command],
+        cwd=cwd,
+        env=base,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
     try:
         out, err = process.communicate(json.dumps(event).encode(), ANSWER_S)
     except subprocess.TimeoutExpired:
@@ -128,5 +144,8 @@ def _hook(data: Any, where: str, cwd: str, base: dict[str, str]) -> Json:
         line = err.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit {process.returncode}"]
         raise HoldfastError("failed", f"the hook failed: {line[0][:200]}", "hold connect claude --undo takes it back")
     brief = said.get("hookSpecificOutput", {}).get("additionalContext", "")
-    return {"command": command, "events": sorted(e for e, g in hooks.items() if any(map(clients.is_ours, g))),
-            "brief_characters": len(brief)}  # fmt: skip
+    return {
+        "command": command,
+        "events": sorted(e for e, g in hooks.items() if any(map(clients.is_ours, g))),
+        "brief_characters": len(brief),
+    }

@@ -59,8 +59,13 @@ def play(steps: Sequence[Step], *, show: bool) -> int:
             except Exception as e:  # noqa: BLE001  (any surprise is a broken promise, told as loudly)
                 broken = BrokenPromise("this step runs to its end", surprise=e, after=stage.last)
                 seen = str(broken)
-            result = {"step": number, "title": title, "ok": broken is None, "seen": seen,
-                      "seconds": round(time.monotonic() - at, 2)}  # fmt: skip
+            result = {
+                "step": number,
+                "title": title,
+                "ok": broken is None,
+                "seen": seen,
+                "seconds": round(time.monotonic() - at, 2),
+            }
             told.append(result | ({"promise": broken.promise, "details": broken.details} if broken else {}))
             if show:
                 _show(result, broken)
@@ -86,8 +91,10 @@ class _ending_cleanly:  # noqa: N801  (reads as the context it is)
 
 def _show(result: dict[str, Any], broken: Exception | None) -> None:
     sign, style = ("✗", "red") if broken else ("✓", "green")
-    print(f"{output.paint(sign, style)} {result['step']:2} {output.paint(result['title'], 'bold')}"
-          f"  {output.paint(format(result['seconds'], '.1f') + ' s', 'dim')}")  # fmt: skip
+    print(
+        f"{output.paint(sign, style)} {result['step']:2} {output.paint(result['title'], 'bold')}"
+        f"  {output.paint(format(result['seconds'], '.1f') + ' s', 'dim')}"
+    )
     for line in str(result["seen"]).splitlines():
         print(f"     {output.paint(output.safe(line), 'red' if broken else '')}")
     sys.stdout.flush()

@@ -21,9 +21,12 @@ class _Agent:
     def __init__(self, stage: Stage) -> None:
         self._stage, self._n = stage, 0
         self.process = subprocess.Popen(
-            [*HOLD, "mcp", "--name", "scout"], env=stage.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [*HOLD, "mcp", "--name", "scout"],
+            env=stage.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         about = {"protocolVersion": _ERA, "capabilities": {}, "clientInfo": {"name": "demo", "version": "1"}}
         self._ask("initialize", about)
         self._tell({"method": "notifications/initialized"})

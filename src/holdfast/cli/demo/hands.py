@@ -41,9 +41,11 @@ def a_person_takes_over(stage: Stage) -> str:
     stage.hold("run", "-d", "-n", "shared", "--pipes", "--", sys.executable, "-uc", _READER)
     stage.ask("wait", "shared", "--for", "text=ready", "--timeout", "30")
     agent = subprocess.Popen(
-        [sys.executable, "-c", _FLOOD], env={**stage.env, "HOLDFAST_OPERATOR": "bot"},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+        [sys.executable, "-c", _FLOOD],
+        env={**stage.env, "HOLDFAST_OPERATOR": "bot"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     try:
         assert agent.stdout is not None
         stage.check(agent.stdout.readline() == b"typing\n", "an agent types into a session that nobody holds")
@@ -60,8 +62,11 @@ def a_person_takes_over(stage: Stage) -> str:
     stage.check("read a" not in late, "not a byte of the agent lands after that", late=late)
     stage.hold("hand", "shared", "bot", "--note", "yours again; I fixed the input")
     holder = stage.ask("status", "shared")["controls"]
-    stage.check(holder["kind"] == "agent" and holder["epoch"] > taken["epoch"], "and gets them back with a note",
-                controls=holder)  # fmt: skip
+    stage.check(
+        holder["kind"] == "agent" and holder["epoch"] > taken["epoch"],
+        "and gets them back with a note",
+        controls=holder,
+    )
     return f"the agent was flooding; taken at epoch {taken['epoch']}; it was told: “{told.split(' ', 1)[1].strip()}”"
 
 
@@ -73,8 +78,10 @@ def _taken(stage: Stage) -> dict[str, object] | None:
 def a_question_finds_a_person(stage: Stage) -> str:
     agent = subprocess.Popen(
         [*HOLD, "ask", "--json", "Which branch?", "--option", "main", "--option", "develop", "--wait", "60"],
-        env={**stage.env, "HOLDFAST_OPERATOR": "bot"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        env={**stage.env, "HOLDFAST_OPERATOR": "bot"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     try:
         [item] = stage.until(lambda: _questions(stage), "what an agent asks waits in the inbox")
         stage.hold("answer", item["id"], "main")
@@ -135,8 +142,9 @@ def alone_in_a_box(stage: Stage) -> str:
     stage.ask("wait", "box", "--for", "exit", "--timeout", "60")
     seen = stage.hold("logs", "box").decode()
     os.rmdir(folder)
-    stage.check("host.db" not in seen and ".key" not in seen, "an isolated program sees no key and no other session",
-                seen=seen)  # fmt: skip
+    stage.check(
+        "host.db" not in seen and ".key" not in seen, "an isolated program sees no key and no other session", seen=seen
+    )
     return "`hold run --isolate`: no home, no keys, no other session; one socket of its own"
 
 

@@ -38,11 +38,17 @@ _NUMBER = re.compile(rb"\[(\d{5})\]")
 def start_a_build(stage: Stage) -> str:
     source = _BUILD.format(most=_LINES_MAX, least=_LINES_MIN, flag=stage.path("finish"))
     terminal = stage.terminal("run", "-n", "build", "--", sys.executable, "-c", source)
-    stage.check(terminal.until(rb"\[00010\]"), "a program started in a terminal shows its output there",
-                output=terminal.output[-500:])  # fmt: skip
+    stage.check(
+        terminal.until(rb"\[00010\]"),
+        "a program started in a terminal shows its output there",
+        output=terminal.output[-500:],
+    )
     status = stage.ask("status", "build")
-    stage.check(status["state"] == "live" and status["attached_count"] == 1, "it is live, with one client attached",
-                status=status)  # fmt: skip
+    stage.check(
+        status["state"] == "live" and status["attached_count"] == 1,
+        "it is live, with one client attached",
+        status=status,
+    )
     stage.seen.update(pid=status["pid"], began=start_time(status["pid"]), terminal=terminal)
     return f"`hold run -n build` in a terminal: pid {status['pid']}, session {status['id']}"
 
@@ -62,8 +68,12 @@ def attach_from_another(stage: Stage) -> str:
     first = terminal.until(rb"\[(\d{5})\]")
     stage.check(first, "attach shows the screen at once", output=terminal.output[-500:])
     restored = int(first[1]) if first else 0
-    stage.check(restored <= before, "the screen is restored: lines from before the attach are on it",
-                first=restored, before=before)  # fmt: skip
+    stage.check(
+        restored <= before,
+        "the screen is restored: lines from before the attach are on it",
+        first=restored,
+        before=before,
+    )
     wanted = before + 30
     stage.check(terminal.until(rb"\[%05d\]" % wanted), "and then it is live", line=wanted, output=terminal.output[-99:])
     terminal.kill()
@@ -77,8 +87,12 @@ def kill_the_daemon(stage: Stage) -> str:
     daemon = stage.ask("status")["host"]["pid"]
     stage.kill(daemon)
     seen = max(int(n) for n in _NUMBER.findall(watcher.output))
-    stage.check(watcher.until(rb"\[%05d\]" % (seen + 20)), "who was attached sees it go on without any daemon",
-                line=seen, output=watcher.output[-300:])  # fmt: skip
+    stage.check(
+        watcher.until(rb"\[%05d\]" % (seen + 20)),
+        "who was attached sees it go on without any daemon",
+        line=seen,
+        output=watcher.output[-300:],
+    )
     _same_program(stage, "kill -9 of the daemon")
     after = stage.ask("status")["host"]["pid"]
     stage.check(after != daemon, "the next command has a new daemon", before=daemon, after=after)
@@ -94,15 +108,23 @@ def read_all_output(stage: Stage) -> str:
     data, at = b"", 0
     for line in stage.hold("logs", "--json", "build", "--from", "0").splitlines():
         record = json.loads(line)
-        stage.check(record["gap"] is None and record["offset"] == at, "the output is there from offset 0 without a gap",
-                    record=record, expected=at)  # fmt: skip
+        stage.check(
+            record["gap"] is None and record["offset"] == at,
+            "the output is there from offset 0 without a gap",
+            record=record,
+            expected=at,
+        )
         data += base64.b64decode(record["bytes_base64"])
         at = len(data)
     count = len(_NUMBER.findall(data))
     expected = _expected(count)
     digest = hashlib.sha256(data).hexdigest()
-    stage.check(count >= _LINES_MIN and digest == hashlib.sha256(expected).hexdigest(),
-                "every line is there, in order, once, exactly", lines=count, **_difference(data, expected))  # fmt: skip
+    stage.check(
+        count >= _LINES_MIN and digest == hashlib.sha256(expected).hexdigest(),
+        "every line is there, in order, once, exactly",
+        lines=count,
+        **_difference(data, expected),
+    )
     return f"{count} numbered lines in {len(data)} bytes, none missing or doubled; sha256 {digest[:16]}… as expected"
 
 
@@ -114,16 +136,24 @@ def serve_on_a_port(stage: Stage) -> str:
     stage.hold("run", "-d", "-n", "dev", "--cwd", stage.home, "--", "sh", "-c", server)
     waited = stage.ask("wait", "dev", "--for", f"port={port}", "--timeout", "60")
     [row] = stage.ask("ports", str(port))
-    stage.check(row["session_name"] == "dev" and row["pid"] == waited["detail"]["pid"],
-                "a port has a session and a pid", ports=row, waited=waited)  # fmt: skip
+    stage.check(
+        row["session_name"] == "dev" and row["pid"] == waited["detail"]["pid"],
+        "a port has a session and a pid",
+        ports=row,
+        waited=waited,
+    )
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=30) as reply:  # the port is our own
         stage.check(reply.status == 200, "and it is the one that answers there", status=reply.status)
     stage.kill(row["pid"])
     stage.ask("wait", "dev", "--for", "exit", "--timeout", "30")
     status = stage.until(lambda: (s := stage.ask("status", "dev"))["state"] == "exited" and s, "its death is known")
     ended = status["exit"]
-    stage.check(ended["known"] and ended["code"] == 7 and not status["ports"],
-                "a dead server is reported dead, with its code", exit=ended, ports=status["ports"])  # fmt: skip
+    stage.check(
+        ended["known"] and ended["code"] == 7 and not status["ports"],
+        "a dead server is reported dead, with its code",
+        exit=ended,
+        ports=status["ports"],
+    )
     return f"port {port} belonged to dev, pid {row['pid']}; killed, the status says exited with code 7 and no port"
 
 
@@ -132,8 +162,11 @@ def find_the_prompt(stage: Stage) -> str:
     stage.hold("run", "-d", "-n", "deploy", "--", sys.executable, "-c", _ASK)
     waited = stage.ask("wait", "deploy", "--for", "input", "--timeout", "60")
     activity = stage.ask("status", "deploy")["activity"]
-    stage.check(waited["event"] == "input" and activity["kind"] == "waiting_for_secret" and activity["evidence"],
-                "a password prompt is seen for what it is, with evidence", activity=activity)  # fmt: skip
+    stage.check(
+        waited["event"] == "input" and activity["kind"] == "waiting_for_secret" and activity["evidence"],
+        "a password prompt is seen for what it is, with evidence",
+        activity=activity,
+    )
     stage.hold("send", "deploy", "--secret", "--stdin", "--enter", stdin=secret.encode())
     stage.ask("wait", "deploy", "--for", "exit", "--timeout", "30")
     said = stage.hold("logs", "deploy").decode("utf-8", "replace")
@@ -152,8 +185,11 @@ def exec_in_a_shell(stage: Stage) -> str:
     stage.ask("exec", "shell", "--", "cd", folder)
     stage.ask("exec", "shell", "--", "export GREETING='hello there'")
     here = stage.ask("exec", "shell", "--", "pwd; echo $GREETING")
-    stage.check(here["output"].split("\n") == [folder, "hello there", ""] and here["cwd"] == folder,
-                "folder and environment survive from one command to the next", result=here)  # fmt: skip
+    stage.check(
+        here["output"].split("\n") == [folder, "hello there", ""] and here["cwd"] == folder,
+        "folder and environment survive from one command to the next",
+        result=here,
+    )
     failed = stage.ask("exec", "shell", "--", "sh", "-c", "echo no; exit 42", code=42)
     stage.check(failed["exit_code"] == 42 and failed["output"] == "no\n", "an exit code is exact", result=failed)
     return f"cd, export, then both still there; exit code 42 came through exactly ({failed['duration_ms']} ms)"

@@ -60,13 +60,21 @@ class Stage:
         """What `hold WORDS` prints; a broken promise if it does not end with `code`."""
         self.last = "hold " + " ".join(words)
         done = subprocess.run(
-            [*HOLD, *words], input=stdin, capture_output=True, timeout=_COMMAND_S, env=self.env, check=False,
+            [*HOLD, *words],
+            input=stdin,
+            capture_output=True,
+            timeout=_COMMAND_S,
+            env=self.env,
+            check=False,
             cwd=self._work or None,
-        )  # fmt: skip
+        )
         self.check(
-            code is None or done.returncode == code, f"`{self.last}` ends with exit code {code}",
-            exit_code=done.returncode, stdout=done.stdout[-500:], stderr=done.stderr[-500:],
-        )  # fmt: skip
+            code is None or done.returncode == code,
+            f"`{self.last}` ends with exit code {code}",
+            exit_code=done.returncode,
+            stdout=done.stdout[-500:],
+            stderr=done.stderr[-500:],
+        )
         return done.stdout
 
     def ask(self, *words: str, stdin: bytes = b"", code: int | None = 0) -> Any:
@@ -144,9 +152,14 @@ class Stage:
 
     def _down(self) -> None:
         subprocess.run(
-            [*HOLD, "down", "--all", "--yes"], env=self.env, timeout=_COMMAND_S, check=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [*HOLD, "down", "--all", "--yes"],
+            env=self.env,
+            timeout=_COMMAND_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def _sweep(self) -> None:
         """Whatever is still there was started by the story, so it is ours to end."""

@@ -17,8 +17,21 @@ SERVER = (
 
 def not_done_because_somebody_says_so(stage: Stage) -> str:
     stage.ask("project", "init", "shop", "--phase", "build", "--phase", "ship", "--root", stage.work())
-    stage.hold("task", "add", "Greet", "--id", "1", "--phase", "build", "--goal", "greeting.txt says hello",
-               "--constraint", "no new dependency", "--verify", "grep -q hello greeting.txt")  # fmt: skip
+    stage.hold(
+        "task",
+        "add",
+        "Greet",
+        "--id",
+        "1",
+        "--phase",
+        "build",
+        "--goal",
+        "greeting.txt says hello",
+        "--constraint",
+        "no new dependency",
+        "--verify",
+        "grep -q hello greeting.txt",
+    )
     stage.hold("task", "add", "Ship it", "--id", "2", "--phase", "ship", "--after", "1", "--verify", "true")
     stage.hold("task", "start", "1")
     stage.hold("task", "done", "1", code=1)
@@ -31,8 +44,15 @@ def not_done_because_somebody_says_so(stage: Stage) -> str:
 
 def the_second_backend_finishes(stage: Stage) -> str:
     stage.hold("backend", "add", "hasty", "--", "sh", "-c", "echo helo > greeting.txt")
-    stage.hold("backend", "add", "careful", "--", "sh", "-c", "grep -q verification_failed \"$HOLDFAST_BRIEF\" &&"
-               " echo hello > greeting.txt")  # fmt: skip
+    stage.hold(
+        "backend",
+        "add",
+        "careful",
+        "--",
+        "sh",
+        "-c",
+        'grep -q verification_failed "$HOLDFAST_BRIEF" && echo hello > greeting.txt',
+    )
     stage.hold("policy", "set", "--set", 'backends=["hasty", "careful"]')
     stage.hold("task", "fail", "1", "--why", "left to a runner")
     stage.hold("work", "run", "--once")
@@ -42,14 +62,26 @@ def the_second_backend_finishes(stage: Stage) -> str:
     state = stage.ask("project", "show")
     stage.check(
         all(t["status"] == "done" for t in state["tasks"]) and state["completed_phases"] == ["build", "ship"],
-        "then the next phase is open, and done too", project=state,
-    )  # fmt: skip
+        "then the next phase is open, and done too",
+        project=state,
+    )
     return "hasty wrote `helo` and was refused; careful was given the contract and why hasty failed, and finished"
 
 
 def a_stranger_goes_on(stage: Stage) -> str:
-    stage.hold("task", "add", "Keep it up", "--id", "3", "--phase", "ship", "--goal", "the shop answers",
-               "--constraint", "on this machine only")  # fmt: skip
+    stage.hold(
+        "task",
+        "add",
+        "Keep it up",
+        "--id",
+        "3",
+        "--phase",
+        "ship",
+        "--goal",
+        "the shop answers",
+        "--constraint",
+        "on this machine only",
+    )
     stage.hold("task", "start", "3")
     web = stage.ask("run", "-d", "-n", "shop", "--restart", "never", "--", sys.executable, "-c", SERVER)
     port = int(stage.until(lambda: stage.hold("logs", web["id"]).strip(), "the server says its port"))

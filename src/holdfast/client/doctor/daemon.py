@@ -78,13 +78,19 @@ def judge_silence(answer: Answer, holder: int | None, age: float, state: str, ho
     if answer.problem == "silent" or (holder is not None and age > _STARTING_S):
         pid = answer.pid or holder
         stopped = f" (it is {state})" if state else ""
-        return fail("daemon", f"pid {pid} is there and does not answer{stopped}",
-                    f"kill -CONT {pid} if it was stopped, else kill -9 {pid}: sessions go on")  # fmt: skip
+        return fail(
+            "daemon",
+            f"pid {pid} is there and does not answer{stopped}",
+            f"kill -CONT {pid} if it was stopped, else kill -9 {pid}: sessions go on",
+        )
     if holder is not None:
         return warn("daemon", f"pid {holder} is just starting", "look again in a moment")
     if answer.problem == "refused":
-        return warn("daemon", f"none runs; {home.socket} was left by one that was killed",
-                    "nothing: the next command starts a new one in its place")  # fmt: skip
+        return warn(
+            "daemon",
+            f"none runs; {home.socket} was left by one that was killed",
+            "nothing: the next command starts a new one in its place",
+        )
     if answer.problem == "absent":
         return ok("daemon", "none runs; the next command that needs one starts it")
     return fail("daemon", f"it cannot be reached: {answer.problem}", f"see who owns {home.socket}")
@@ -92,8 +98,11 @@ def judge_silence(answer: Answer, holder: int | None, age: float, state: str, ho
 
 def judge_version(theirs: str, ours: str) -> Finding:
     if theirs != ours:
-        return warn("version", f"the daemon is {theirs}, this command is {ours}",
-                    "hold down, then hold up: sessions go on under the new one")  # fmt: skip
+        return warn(
+            "version",
+            f"the daemon is {theirs}, this command is {ours}",
+            "hold down, then hold up: sessions go on under the new one",
+        )
     return ok("version", ours)
 
 
@@ -106,11 +115,17 @@ def judge_build(theirs: object, ours: str) -> Finding:
 
 def judge_only(pid: int, others: list[int], holder: int | None) -> Finding:
     if others:
-        return fail("one daemon", f"pid {pid} answers, and {some([str(p) for p in others])} serve the same home",
-                    f"end the others with kill {' '.join(map(str, others[:5]))}: sessions go on")  # fmt: skip
+        return fail(
+            "one daemon",
+            f"pid {pid} answers, and {some([str(p) for p in others])} serve the same home",
+            f"end the others with kill {' '.join(map(str, others[:5]))}: sessions go on",
+        )
     if holder is not None and holder != pid:
-        return fail("one daemon", f"pid {pid} answers, but pid {holder} holds the lock",
-                    f"kill {pid} {holder}: sessions go on, the next command starts one again")  # fmt: skip
+        return fail(
+            "one daemon",
+            f"pid {pid} answers, but pid {holder} holds the lock",
+            f"kill {pid} {holder}: sessions go on, the next command starts one again",
+        )
     return ok("one daemon", "it is the only one of this home")
 
 

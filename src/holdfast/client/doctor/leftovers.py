@@ -38,8 +38,11 @@ def without_host(home: Home, *, deep: bool) -> list[Finding]:
 
 def judge_lost(lost: list[str]) -> Finding:
     if lost:
-        return warn("lost sessions", f"no keeper, and no record of the end: {some(lost)}",
-                    "hold up, then hold status SESSION tells what is left of them")  # fmt: skip
+        return warn(
+            "lost sessions",
+            f"no keeper, and no record of the end: {some(lost)}",
+            "hold up, then hold status SESSION tells what is left of them",
+        )
     return ok("lost sessions", "none")
 
 
@@ -77,8 +80,11 @@ def _lock_deleted(pid: int) -> bool:
 def judge_orphans(pids: list[int]) -> Finding:
     if pids:
         listed = some([str(p) for p in pids])
-        return fail("orphans", f"keepers whose session's folder was removed: pid {listed}",
-                    f"nobody can reach their programs any more; kill -9 {' '.join(map(str, pids[:5]))}")  # fmt: skip
+        return fail(
+            "orphans",
+            f"keepers whose session's folder was removed: pid {listed}",
+            f"nobody can reach their programs any more; kill -9 {' '.join(map(str, pids[:5]))}",
+        )
     return ok("orphans", "every keeper has its session's folder")
 
 
@@ -88,6 +94,9 @@ def nameless(home: Home) -> list[str]:
 
 def judge_folders(names: list[str]) -> Finding:
     if names:
-        return warn("folders", f"without a readable manifest: {some(names)}",
-                    "the host leaves them alone; what output there is lies in out/*.out")  # fmt: skip
+        return warn(
+            "folders",
+            f"without a readable manifest: {some(names)}",
+            "the host leaves them alone; what output there is lies in out/*.out",
+        )
     return ok("folders", "every session's folder has its manifest")

@@ -25,10 +25,17 @@ _PROBE_S = 5.0  # the kernel answers at once; longer means that something in bet
 
 def findings() -> list[Finding]:
     checks = [
-        ("python", python), ("modules", modules), ("terminal engine", engine), ("open files", open_files),
-        ("processes", processes), ("terminals", ptys), ("ptrace", ptrace), ("process list", hidepid),
-        ("sockets", sock_diag), ("isolation", isolation),
-    ]  # fmt: skip
+        ("python", python),
+        ("modules", modules),
+        ("terminal engine", engine),
+        ("open files", open_files),
+        ("processes", processes),
+        ("terminals", ptys),
+        ("ptrace", ptrace),
+        ("process list", hidepid),
+        ("sockets", sock_diag),
+        ("isolation", isolation),
+    ]
     return [guarded(name, check) for name, check in checks]
 
 
@@ -46,14 +53,21 @@ def modules() -> Finding:
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-c", _LOAD_HOST, _ROOT],
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=_LOAD_S, check=False, cwd="/",
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_LOAD_S,
+            check=False,
+            cwd="/",
+        )
     except subprocess.TimeoutExpired:
         return warn("modules", f"the host takes longer than {_LOAD_S:.0f} s to load", "is the machine very busy?")
     if done.returncode:
         words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        return fail("modules", f"the host cannot load: {words[-1][:200] if words else done.returncode}",
-                    f"install Holdfast for {sys.executable}: it is started without PYTHONPATH")  # fmt: skip
+        return fail(
+            "modules",
+            f"the host cannot load: {words[-1][:200] if words else done.returncode}",
+            f"install Holdfast for {sys.executable}: it is started without PYTHONPATH",
+        )
     return ok("modules", "the host loads")
 
 
@@ -157,8 +171,11 @@ def judge_hidepid(mountinfo: str, *, root: bool) -> Finding:
     hidden = next((o.partition("=")[2] for o in options.split(",") if o.startswith("hidepid=")), "0")
     if hidden in ("0", "off") or root:
         return ok("process list", "all processes can be seen")
-    return warn("process list", f"/proc is mounted with hidepid={hidden}",
-                "programs of a session that change their user (sudo) are not seen; mount /proc without it")  # fmt: skip
+    return warn(
+        "process list",
+        f"/proc is mounted with hidepid={hidden}",
+        "programs of a session that change their user (sudo) are not seen; mount /proc without it",
+    )
 
 
 def sock_diag() -> Finding:
@@ -175,8 +192,11 @@ def sock_diag() -> Finding:
 
 
 def _no_sock_diag(why: str) -> Finding:
-    return fail("sockets", f"the kernel does not list sockets: {why}",
-                "ports and connections stay empty; allow netlink sock_diag (a seccomp profile?)")  # fmt: skip
+    return fail(
+        "sockets",
+        f"the kernel does not list sockets: {why}",
+        "ports and connections stay empty; allow netlink sock_diag (a seccomp profile?)",
+    )
 
 
 def isolation() -> Finding:
@@ -186,8 +206,11 @@ def isolation() -> Finding:
     except HoldfastError as e:
         return warn("isolation", e.message, e.hint)
     if complaint:
-        return warn("isolation", f"bubblewrap ({path}) does not work here: {complaint}",
-                    bubblewrap.advice(complaint, "hold run --isolate will not work"))  # fmt: skip
+        return warn(
+            "isolation",
+            f"bubblewrap ({path}) does not work here: {complaint}",
+            bubblewrap.advice(complaint, "hold run --isolate will not work"),
+        )
     return ok("isolation", f"bubblewrap works ({path})")
 
 

@@ -69,8 +69,11 @@ def _file_system(path: str) -> str:
 
 def judge_file_system(kind: str) -> Finding:
     if kind in _REMOTE:
-        return warn("file system", f"{kind}, over a network",
-                    "locks and sockets belong on a local disk: set HOLDFAST_HOME to one")  # fmt: skip
+        return warn(
+            "file system",
+            f"{kind}, over a network",
+            "locks and sockets belong on a local disk: set HOLDFAST_HOME to one",
+        )
     return ok("file system", kind)
 
 
@@ -116,8 +119,11 @@ def _newest(home: Home) -> float:
 
 def judge_clock(now: float, newest: float) -> Finding:
     if now + _CLOCK_SLACK_S < newest:
-        return warn("clock", f"it shows a time {newest - now:.0f} s before files that were written already",
-                    "set it (is time synchronisation running?): logs --since and ages would be wrong")  # fmt: skip
+        return warn(
+            "clock",
+            f"it shows a time {newest - now:.0f} s before files that were written already",
+            "set it (is time synchronisation running?): logs --since and ages would be wrong",
+        )
     return ok("clock", "not behind what was written here before")
 
 

@@ -23,8 +23,13 @@ def findings(home: Home, about: dict[str, Any] | None) -> list[Finding]:
     served = bool(about) and systemd.in_our_unit(int(about["pid"])) if about else False
     found = [judge_unit(scope, installed, home.path, running=about is not None, served=served)]
     if scope == unit.USER:
-        found.append(judge_logout(lingers=systemd.lingering(systemd.user_name()), installed=installed is not None,
-                                  kills=kill_user_processes(_logind())))  # fmt: skip
+        found.append(
+            judge_logout(
+                lingers=systemd.lingering(systemd.user_name()),
+                installed=installed is not None,
+                kills=kill_user_processes(_logind()),
+            )
+        )
     return found
 
 
@@ -35,8 +40,11 @@ def judge_unit(scope: str, installed: str | None, home: str, *, running: bool, s
     if installed != home:
         return ok("service", f"{unit.NAME} serves another home, {installed}")
     if running and not served:
-        return warn("service", f"{unit.NAME} is installed, but the daemon that runs was started by a command",
-                    "hold service install puts the unit's own in its place: sessions go on")  # fmt: skip
+        return warn(
+            "service",
+            f"{unit.NAME} is installed, but the daemon that runs was started by a command",
+            "hold service install puts the unit's own in its place: sessions go on",
+        )
     return ok("service", f"{unit.NAME} is installed" + (" and runs the daemon" if served else ""))
 
 

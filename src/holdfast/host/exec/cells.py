@@ -41,9 +41,14 @@ def wrap(command: Command, source: bytes) -> Wrapped:
         raise invalid("code for a kernel is UTF-8 text", "put other bytes into a file") from None
     token = str(command.record["token"])
     job = {
-        "exec_id": command.id, "token": token, "code": code, "begin": mark("b", token).decode(),
-        "end": mark("e", token).decode(), "record": command.path(".rec"), "cell": command.path(CELL),
-    }  # fmt: skip
+        "exec_id": command.id,
+        "token": token,
+        "code": code,
+        "begin": mark("b", token).decode(),
+        "end": mark("e", token).decode(),
+        "record": command.path(".rec"),
+        "cell": command.path(CELL),
+    }
     return Wrapped(json.dumps(job).encode(), b"\x15holdfast-cell " + command.id.encode() + b"\x04")
 
 

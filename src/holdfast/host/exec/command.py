@@ -120,10 +120,16 @@ class Command:
         now = time.time()
         start = self.record["start"] if self.record["start"] is not None else end
         facts = {
-            "state": state, "exit_code": exit_code, "start": start, "end": max(start, end), "cwd": cwd, "prompt": None,
-            "duration_ms": self.age_ms, "ended_at": now,
+            "state": state,
+            "exit_code": exit_code,
+            "start": start,
+            "end": max(start, end),
+            "cwd": cwd,
+            "prompt": None,
+            "duration_ms": self.age_ms,
+            "ended_at": now,
             "void": void,
-        }  # fmt: skip
+        }
         self._results.add({"exec_id": self.id, **facts})
         self.update(**facts)
 

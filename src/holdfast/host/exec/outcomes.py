@@ -26,11 +26,26 @@ def call_off(results: Results, exec_id: str, generation: int, now: float, sure: 
     with the machine's power: `sure` is that the keeper has lived since before the command was meant to begin."""
     if not sure or sum(map(ended, results.all().values())) >= EXECS_KEPT:
         return {"known": "unknown", "exec_id": exec_id, "exit_code": None}
-    results.add({
-        "exec_id": exec_id, "token": "", "state": "shell_ended", "exit_code": None, "from": 0, "start": 0, "end": 0,
-        "cwd": None, "prompt": None, "duration_ms": 0, "started_at": now, "ended_at": now, "generation": generation,
-        "void": True, "called_off": True, "source": "",
-    })  # fmt: skip
+    results.add(
+        {
+            "exec_id": exec_id,
+            "token": "",
+            "state": "shell_ended",
+            "exit_code": None,
+            "from": 0,
+            "start": 0,
+            "end": 0,
+            "cwd": None,
+            "prompt": None,
+            "duration_ms": 0,
+            "started_at": now,
+            "ended_at": now,
+            "generation": generation,
+            "void": True,
+            "called_off": True,
+            "source": "",
+        }
+    )
     return {"known": "never", "exec_id": exec_id, "exit_code": None}
 
 

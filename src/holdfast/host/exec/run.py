@@ -46,10 +46,18 @@ class Execs(Watching):
     # -- starting
 
     async def start(
-        self, session: Session, source: bytes, actor: Json, typed: Callable[[Command], None],
-        exec_id: str | None = None, why: str | None = None, *, step: bool = False, again: bool = False,
+        self,
+        session: Session,
+        source: bytes,
+        actor: Json,
+        typed: Callable[[Command], None],
+        exec_id: str | None = None,
+        why: str | None = None,
+        *,
+        step: bool = False,
+        again: bool = False,
         timeout: float | None = None,
-    ) -> Command:  # fmt: skip
+    ) -> Command:
         """`typed` is told of a command once the shell has it, also when whoever asked has left by then. With `again` an
         earlier try that typed nothing does not count: of such a command nobody was told that it never runs."""
         if not session.live or session.link is None:
@@ -86,9 +94,15 @@ class Execs(Watching):
                 session.busy_exec = None
 
     async def _in_turn(
-        self, session: Session, source: bytes, actor: Json, typed: Callable[[Command], None], exec_id: str,
-        why: str | None, timeout: float | None,
-    ) -> Command:  # fmt: skip
+        self,
+        session: Session,
+        source: bytes,
+        actor: Json,
+        typed: Callable[[Command], None],
+        exec_id: str,
+        why: str | None,
+        timeout: float | None,
+    ) -> Command:
         """In a kernel executions queue: this one begins when those before it have ended and the kernel is idle."""
         deadline = None if timeout is None else time.monotonic() + max(timeout, _TURN_S)
         async with self._turns.turn(session, deadline):
@@ -107,19 +121,27 @@ class Execs(Watching):
         busy = session.busy_exec or next((c.id for c in self._unfinished(session)), None)
         if busy == _ABOUT_TO_BEGIN:
             raise HoldfastError(
-                "busy", f"another command waits for the prompt in {session.name}",
+                "busy",
+                f"another command waits for the prompt in {session.name}",
                 f"try again once that has begun; what keeps it waiting: hold ps {session.name}",
-            )  # fmt: skip
+            )
         if busy is not None:
             raise HoldfastError(
-                "busy", f"{session.name} is still running {busy}",
+                "busy",
+                f"{session.name} is still running {busy}",
                 f"hold wait {session.name} --for done={busy}, or send Ctrl-C: hold send {session.name} --key C-c",
-            )  # fmt: skip
+            )
 
     async def _begin(
-        self, session: Session, source: bytes, actor: Json, typed: Callable[[Command], None], exec_id: str,
-        why: str | None, timeout: float | None,
-    ) -> Command:  # fmt: skip
+        self,
+        session: Session,
+        source: bytes,
+        actor: Json,
+        typed: Callable[[Command], None],
+        exec_id: str,
+        why: str | None,
+        timeout: float | None,
+    ) -> Command:
         """Where the last exec left the shell at its prompt, the keeper itself sees whether it is still there."""
         if session.prompt is not None:
             command = self._prepare(session, session.prompt, source, actor, exec_id)
@@ -154,9 +176,13 @@ class Execs(Watching):
             if activity.at_shell:
                 shell = name if name in ("bash", "zsh", "fish") else "sh"
                 return {
-                    "shell": shell, "pid": inner_pid(pid), "seen": seen_at_prompt(sample["facts"]), "typed": 0,
-                    "midline": bool(sample.get("midline")), "touched": sample.get("typed", 0) != session.typed_by_exec,
-                }  # fmt: skip
+                    "shell": shell,
+                    "pid": inner_pid(pid),
+                    "seen": seen_at_prompt(sample["facts"]),
+                    "typed": 0,
+                    "midline": bool(sample.get("midline")),
+                    "touched": sample.get("typed", 0) != session.typed_by_exec,
+                }
             young = name in SHELLS and sample["facts"]["tty"]["foreground_pgid"] == pid
             young = young or _starting(session)  # what its start-up files run is in the foreground for a moment
             words: list[str] = session.manifest["command"]
@@ -164,14 +190,16 @@ class Execs(Watching):
             if enough is not None and time.monotonic() - began > enough:
                 if loading(words, sample, activity.kind):
                     raise HoldfastError(
-                        "busy", f"the shell in {session.name} is still loading its start-up files",
+                        "busy",
+                        f"the shell in {session.name} is still loading its start-up files",
                         f"give it more time (--timeout), or see what it does: hold ps {session.name}",
-                    )  # fmt: skip
+                    )
                 what = f"{name} ({pid})" if name else "a program"
                 raise HoldfastError(
-                    "busy", f"no shell is at its prompt in {session.name}: {what} is in the foreground",
+                    "busy",
+                    f"no shell is at its prompt in {session.name}: {what} is in the foreground",
                     "exec needs a shell; wait for it, or use hold send",
-                )  # fmt: skip
+                )
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay):
                     await session.line.grown(sample["output"]["end"])
@@ -183,19 +211,40 @@ class Execs(Watching):
         """The command's files and its record: all that comes before the shell hears of it."""
         token, shell = os.urandom(16).hex(), str(prompt["shell"])
         record = {
-            "exec_id": exec_id, "token": token, "shell": shell, "shell_pid": prompt["pid"],
-            "state": "running", "exit_code": None, "from": session.line.end, "start": None, "end": None, "cwd": None,
-            "prompt": None, "duration_ms": 0, "started_at": time.time(), "operator": actor["operator"],
-            "generation": session.manifest["generation"], "actor": actor, "void": False,
+            "exec_id": exec_id,
+            "token": token,
+            "shell": shell,
+            "shell_pid": prompt["pid"],
+            "state": "running",
+            "exit_code": None,
+            "from": session.line.end,
+            "start": None,
+            "end": None,
+            "cwd": None,
+            "prompt": None,
+            "duration_ms": 0,
+            "started_at": time.time(),
+            "operator": actor["operator"],
+            "generation": session.manifest["generation"],
+            "actor": actor,
+            "void": False,
             "source": source[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace"),
-        }  # fmt: skip
+        }
         if session.kind != "kernel":  # there the recorder is told the id alone
             record["file"] = ids.new("", _FILE_LETTERS)
         command = Command(session, record, self._of(session))
-        wrapped = cells.wrap(command, source) if session.kind == "kernel" else wrap(
-            shell, token=token, source=source, script=command.seen(".sh"), record=command.seen(".rec"),
-            env=_refreshed(session),
-        )  # fmt: skip
+        wrapped = (
+            cells.wrap(command, source)
+            if session.kind == "kernel"
+            else wrap(
+                shell,
+                token=token,
+                source=source,
+                script=command.seen(".sh"),
+                record=command.seen(".rec"),
+                env=_refreshed(session),
+            )
+        )
         command.touched = bool(prompt["touched"])
         command.begin_record()
         try:
@@ -209,9 +258,15 @@ class Execs(Watching):
         session = command.session
         try:
             told = await session.line.input(
-                command.typed, actor, command.id, prompt, watch=command.next_at,
-                what="exec", exec_id=command.id, why=why,
-            )  # fmt: skip
+                command.typed,
+                actor,
+                command.id,
+                prompt,
+                watch=command.next_at,
+                what="exec",
+                exec_id=command.id,
+                why=why,
+            )
         except HoldfastError as e:
             if prompt is None or e.code != "unsupported":
                 command.never_ran()
@@ -244,10 +299,15 @@ class Execs(Watching):
         if end is None:
             end = command.session.link.end if command.session.link else command.session.reader.bounds()[1]
         return {
-            "exec_id": r["exec_id"], "state": r["state"], "exit_code": r["exit_code"], "start": r["start"], "end": end,
-            "duration_ms": command.age_ms if command.running else r["duration_ms"], "cwd": r["cwd"],
+            "exec_id": r["exec_id"],
+            "state": r["state"],
+            "exit_code": r["exit_code"],
+            "start": r["start"],
+            "end": end,
+            "duration_ms": command.age_ms if command.running else r["duration_ms"],
+            "cwd": r["cwd"],
             "prompt": r["prompt"],
-        }  # fmt: skip
+        }
 
     def outcome(self, session: Session, exec_id: str, since: str) -> Json:
         """How it ended, for whoever has to say what became of it; what never began never will from here on."""

@@ -13,9 +13,16 @@ _COMMAND_BYTES_MAX = 4096  # of a command line shown to people; arguments alone 
 _ENVIRON_BYTES_MAX = 8 << 20  # above the kernel's own limit for arguments and environment together
 
 _STATES = {
-    "R": "running", "S": "sleeping", "D": "disk sleep", "T": "stopped", "t": "traced", "Z": "zombie",
-    "X": "dead", "I": "idle", "P": "parked",
-}  # fmt: skip
+    "R": "running",
+    "S": "sleeping",
+    "D": "disk sleep",
+    "T": "stopped",
+    "t": "traced",
+    "Z": "zombie",
+    "X": "dead",
+    "I": "idle",
+    "P": "parked",
+}
 
 
 def processes(pids: Iterable[int]) -> list[dict[str, Any]]:

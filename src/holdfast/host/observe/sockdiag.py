@@ -23,9 +23,19 @@ _UNIX_NAME, _UNIX_PEER = 0, 2
 _SHOW_NAME_AND_PEER = 0x1 | 0x4
 
 STATES = {
-    1: "ESTABLISHED", 2: "SYN_SENT", 3: "SYN_RECV", 4: "FIN_WAIT1", 5: "FIN_WAIT2", 6: "TIME_WAIT",
-    7: "CLOSE", 8: "CLOSE_WAIT", 9: "LAST_ACK", 10: "LISTEN", 11: "CLOSING", 12: "SYN_RECV",
-}  # fmt: skip
+    1: "ESTABLISHED",
+    2: "SYN_SENT",
+    3: "SYN_RECV",
+    4: "FIN_WAIT1",
+    5: "FIN_WAIT2",
+    6: "TIME_WAIT",
+    7: "CLOSE",
+    8: "CLOSE_WAIT",
+    9: "LAST_ACK",
+    10: "LISTEN",
+    11: "CLOSING",
+    12: "SYN_RECV",
+}
 LISTEN, CLOSE, ESTABLISHED = 10, 7, 1
 TCP, UDP = socket.IPPROTO_TCP, socket.IPPROTO_UDP
 

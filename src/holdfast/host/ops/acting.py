@@ -81,8 +81,17 @@ class Acting(Approving):
             if hold is not None and not link.lost:
                 link.tell("drop", hold=hold)
             if done and not (done.get("repeated") and await self._sent_before(session, request)):
-                self._note("send", session, caller, request, epoch=done.get("epoch"), offset=done.get("end"), text=text,
-                           secret=hidden or None, asked=request.get("request"))  # fmt: skip
+                self._note(
+                    "send",
+                    session,
+                    caller,
+                    request,
+                    epoch=done.get("epoch"),
+                    offset=done.get("end"),
+                    text=text,
+                    secret=hidden or None,
+                    asked=request.get("request"),
+                )
         return done
 
     async def _sent_before(self, session: Session, request: Json) -> bool:

@@ -31,10 +31,15 @@ class Approving(Base):
     async def _approve_exec(self, session: Session, source: bytes, request: Json, caller: Caller) -> None:
         exec_id = str(request.get("exec_id") or "")
         await self._approve(
-            "exec", caller, session.name, source, session=about(session), request=request,
+            "exec",
+            caller,
+            session.name,
+            source,
+            session=about(session),
+            request=request,
             key=f"exec:{session.id}:{exec_id}" if exec_id else None,
             used=lambda: self._was_typed(session, exec_id, old=True),
-        )  # fmt: skip
+        )
         self._still_live(session)
 
     async def _was_typed(self, session: Session, exec_id: str, *, old: bool = False) -> bool:
@@ -58,9 +63,14 @@ class Approving(Base):
         elif typed:
             name = once.name_of(request)
             await self._approve(
-                "send", caller, session.name, typed, session=about(session), request=request,
+                "send",
+                caller,
+                session.name,
+                typed,
+                session=about(session),
+                request=request,
                 key=f"send:{session.id}:{name}" if name else None,
-            )  # fmt: skip
+            )
             self._still_live(session)
 
     async def _approve_run(self, request: Json, caller: Caller) -> None:
@@ -72,10 +82,11 @@ class Approving(Base):
         name = str(request.get("name") or recipe.free_name(words, self.registry.names()))
         base = caller.session.manifest["env"] if caller.session else dict(os.environ)
         detail = {
-            "cwd": approvals.visible(str(request.get("cwd") or "")), "name": name,
+            "cwd": approvals.visible(str(request.get("cwd") or "")),
+            "name": name,
             "acts_as": approvals.visible(self._name_of(request.get("acts_as")) or caller.name),
             "env": approvals.env_changes(env, base),
-        }  # fmt: skip
+        }
         approvals.check_length(repr(detail))
         command = shlex.join(words).encode("utf-8", "surrogateescape")
         key = f"run:{request['request']}" if request.get("request") else None
@@ -85,25 +96,39 @@ class Approving(Base):
         """What runs again runs: a rule for starts is about that, too."""
         m = session.manifest
         detail = {
-            "cwd": approvals.visible(str(m["cwd"])), "name": session.name,
-            "acts_as": approvals.visible(self._name_of(m["acts_as"])), "restart": True,
-        }  # fmt: skip
+            "cwd": approvals.visible(str(m["cwd"])),
+            "name": session.name,
+            "acts_as": approvals.visible(self._name_of(m["acts_as"])),
+            "restart": True,
+        }
         command = shlex.join(session.command).encode("utf-8", "surrogateescape")
         await self._approve("run", caller, session.name, command, detail=detail, request=request)
 
     async def _approve(
-        self, verb: str, caller: Caller, name: str, command: bytes, *, request: Json, session: Json | None = None,
-        detail: Json | None = None, key: str | None = None, used: Used | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        verb: str,
+        caller: Caller,
+        name: str,
+        command: bytes,
+        *,
+        request: Json,
+        session: Json | None = None,
+        detail: Json | None = None,
+        key: str | None = None,
+        used: Used | None = None,
+    ) -> None:
         if caller.approved is not None:
             return
         told = {**(detail or {}), **({"why": why} if (why := why_of(request)) else {})}
         actor, *others = self._ruled(caller)
         shown: Json = {"session": session, "detail": told, "request": key, "others": others}
         if request.get("standing") and request["op"] in STANDING and actor["kind"] != "human":
-            await self._stand(request, caller, session, lambda stands: self.desk.gate.ask(
-                verb, actor, name, command, **shown, stands=stands
-            ))  # fmt: skip
+            await self._stand(
+                request,
+                caller,
+                session,
+                lambda stands: self.desk.gate.ask(verb, actor, name, command, **shown, stands=stands),
+            )
         else:
             await self.desk.gate.approve(verb, actor, name, command, **shown, used=used)
 
@@ -166,9 +191,12 @@ class Approving(Base):
                 if item["asker"]["operator"] == caller.operator and item["detail"]["holder"] == holder:
                     return item
         item = await self.desk.inbox.add(
-            "control_request", session=about(session), asker=caller.actor, text=why or "",
+            "control_request",
+            session=about(session),
+            asker=caller.actor,
+            text=why or "",
             detail={"holder": holder, "holder_name": session.controls.get("name"), "why": why},
-        )  # fmt: skip
+        )
         await self.journal.written()
         return item
 

@@ -68,8 +68,15 @@ class Base:
 
     def _note(self, kind: str, session: Session, caller: Caller, request: Json, **facts: Any) -> None:
         """Into the journal: what was done to a session, by whom, and why."""
-        self.journal.note(kind, session=session.id, actor=caller.actor, why=why_of(request),
-                          generation=session.manifest["generation"], session_name=session.name, **facts)  # fmt: skip
+        self.journal.note(
+            kind,
+            session=session.id,
+            actor=caller.actor,
+            why=why_of(request),
+            generation=session.manifest["generation"],
+            session_name=session.name,
+            **facts,
+        )
 
     def _note_unless_kept(self, kind: str, session: Session, caller: Caller, request: Json, **facts: Any) -> None:
         """The same for what a keeper records by itself: only where it is too old to."""

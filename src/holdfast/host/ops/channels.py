@@ -74,14 +74,21 @@ class Channels(Approving):
             session.touched_by(*(caller.everyone if caller.kind != "human" else caller.bound_by))
         sock = dial(session.folder.keeper_socket)
         hello = {
-            "v": frames.VERSION, "token": session.manifest["token"], "role": "operator", **caller.actor,
-            "rights": rights, "grants": grants, "until": until,
-            "via": str(request.get("via") or "sdk"), "client": str(request.get("client") or ids.new("")),
-            "attach": attach, "process": caller.holding(request).get("process"),
+            "v": frames.VERSION,
+            "token": session.manifest["token"],
+            "role": "operator",
+            **caller.actor,
+            "rights": rights,
+            "grants": grants,
+            "until": until,
+            "via": str(request.get("via") or "sdk"),
+            "client": str(request.get("client") or ids.new("")),
+            "attach": attach,
+            "process": caller.holding(request).get("process"),
             "takeover_max_s": self.desk.settings.current().takeover_s,
             # A terminal shows its echo, an ACK only wakes its client twice; one far away sends again what got lost.
             "acks": not attach or bool(request.get("acks")),
-        }  # fmt: skip
+        }
         sock.sendall(frames.message(frames.HELLO, hello))
         return sock.detach()
 

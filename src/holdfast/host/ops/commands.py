@@ -39,15 +39,31 @@ class Commands(Approving):
         await self._approve_exec(session, source, request, caller)
 
         def typed(command: Command) -> None:
-            self._note("exec", session, caller, request, alone=True, exec_id=command.id, text=command.record["source"],
-                       epoch=command.record.get("epoch"), offset=command.record["from"])  # fmt: skip
+            self._note(
+                "exec",
+                session,
+                caller,
+                request,
+                alone=True,
+                exec_id=command.id,
+                text=command.record["source"],
+                epoch=command.record.get("epoch"),
+                offset=command.record["from"],
+            )
 
         began = time.monotonic()
         with session.touching(*caller.everyone):
             command = await self.execs.start(
-                session, source, caller.holding(request), typed, request.get("exec_id"), why_of(request),
-                step=bool(request.get("step")), again=caller.approved is not None, timeout=timeout,
-            )  # fmt: skip
+                session,
+                source,
+                caller.holding(request),
+                typed,
+                request.get("exec_id"),
+                why_of(request),
+                step=bool(request.get("step")),
+                again=caller.approved is not None,
+                timeout=timeout,
+            )
         if request.get("start_only"):
             while command.record["start"] is None and command.running:
                 await command.changed.wait()

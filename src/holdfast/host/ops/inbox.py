@@ -52,9 +52,15 @@ class Asking(Acting):
         ask = ask or ids.new("ask_")
         try:
             item = await self.desk.inbox.add(
-                kind, session=about(session) if session else None, asker=caller.actor, text=text, options=options,
-                detail=detail, ask=ask, more=self._asked_by(dialog, caller),
-            )  # fmt: skip
+                kind,
+                session=about(session) if session else None,
+                asker=caller.actor,
+                text=text,
+                options=options,
+                detail=detail,
+                ask=ask,
+                more=self._asked_by(dialog, caller),
+            )
             await self.journal.written()
         except asyncio.CancelledError:  # while it was written down: it is there, and whom it was for is not
             if held_s is not None:
@@ -224,17 +230,27 @@ class Asking(Acting):
             raise refused(f"{item['id']} is for a human to answer", "wait for one")
 
     async def _end_ask(self, item: Json, event: str, request: Json, caller: Caller, **more: Any) -> Json:
-        facts = {"session": item["session"], "ask": item["id"], "ask_kind": item["kind"], "offset": item["offset"],
-                 "session_name": item["session_name"]}  # fmt: skip
+        facts = {
+            "session": item["session"],
+            "ask": item["id"],
+            "ask_kind": item["kind"],
+            "offset": item["offset"],
+            "session_name": item["session_name"],
+        }
 
         def commit(work: Callable[[sqlite3.Connection], object]) -> Awaitable[None]:
             """An answer and the name of the one who gave it: neither without the other."""
             return self.journal.commit(work, event, actor=caller.actor, why=why_of(request), **facts)
 
         return await self.desk.inbox.end(
-            item["id"], event, by=caller.actor, request=request.get("request"), why=why_of(request), commit=commit,
+            item["id"],
+            event,
+            by=caller.actor,
+            request=request.get("request"),
+            why=why_of(request),
+            commit=commit,
             **more,
-        )  # fmt: skip
+        )
 
     async def _type_answer(self, item: Json, data: bytes, request: Json, caller: Caller) -> Json:
         """Into the live stdin, if the very prompt is still there. What was typed is not kept."""
@@ -249,14 +265,21 @@ class Asking(Acting):
             if not same or session.link is None:
                 raise HoldfastError("conflict", "the prompt that this answers is gone", "hold inbox shows what is open")
             expect = {
-                "input_at": open_item["input_at"], "end": open_item["offset"], "echo": open_item["kind"] != "secret",
-            }  # fmt: skip
+                "input_at": open_item["input_at"],
+                "end": open_item["offset"],
+                "echo": open_item["kind"] != "secret",
+            }
             if open_item["kind"] == "input":  # a line editor echoes by itself: what counts is that nothing changed
                 expect["echo"] = sample["facts"]["tty"]["echo"]
             await session.link.act(
-                "answer", data=base64.b64encode(data + b"\r").decode(), expect=expect, force=self._is_person(caller),
-                why=why_of(request), exec_id=open_item["id"], **{"as": caller.actor},
-            )  # fmt: skip
+                "answer",
+                data=base64.b64encode(data + b"\r").decode(),
+                expect=expect,
+                force=self._is_person(caller),
+                why=why_of(request),
+                exec_id=open_item["id"],
+                **{"as": caller.actor},
+            )
 
         try:
             return await self._end_ask(item, "answer", request, caller, effect=effect)
@@ -276,7 +299,6 @@ class Asking(Acting):
             await self._hand(session, asker, request, caller, note=why_of(request))
 
         return await self._end_ask(item, "approve", request, caller, effect=effect)
-
 
     async def _hand_back(self, item: Json, request: Json, caller: Caller) -> Json:
         """The holder, who is away, gives the controls back to whom they were taken from, or to whoever comes."""

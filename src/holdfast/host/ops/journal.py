@@ -56,8 +56,16 @@ class JournalOps(Base):
     def _entry(self, entry: Json) -> Json:
         session: Session | None = self.registry.sessions.get(str(entry.get("session")))
         name = session.name if session is not None else entry.get("session_name")
-        shown = {"epoch": None, "offset": None, "why": None, "operator": None, "name": None, "operator_kind": None,
-                 "session": None, **entry}  # fmt: skip
+        shown = {
+            "epoch": None,
+            "offset": None,
+            "why": None,
+            "operator": None,
+            "name": None,
+            "operator_kind": None,
+            "session": None,
+            **entry,
+        }
         return {**shown, "at": rfc3339(entry["at"]), "session_name": name}
 
     async def op_journal_head(self, request: Json, caller: Caller) -> Json | None:
@@ -72,10 +80,14 @@ class JournalOps(Base):
         began = time.monotonic()
         verdict = await self.journal.verify([foreign] if foreign is not None else [])
         return {
-            "ok": verdict.ok, "entries": verdict.entries, "heads": verdict.heads, "bad": verdict.bad,
-            "reason": verdict.reason or None, "head": verdict.hash.hex(),
+            "ok": verdict.ok,
+            "entries": verdict.entries,
+            "heads": verdict.heads,
+            "bad": verdict.bad,
+            "reason": verdict.reason or None,
+            "head": verdict.hash.hex(),
             "duration_ms": int((time.monotonic() - began) * 1000),
-        }  # fmt: skip
+        }
 
 
 def _bodies(db: sqlite3.Connection, query: str, values: list[object]) -> list[bytes]:
@@ -84,7 +96,9 @@ def _bodies(db: sqlite3.Connection, query: str, values: list[object]) -> list[by
 
 def _is_head(value: object) -> bool:
     return (
-        isinstance(value, dict) and isinstance(value.get("n"), int) and value["n"] > 0
+        isinstance(value, dict)
+        and isinstance(value.get("n"), int)
+        and value["n"] > 0
         and all(isinstance(value.get(k), str) for k in ("host", "hash", "signature"))
         and isinstance(value.get("at"), (int, float))
-    )  # fmt: skip
+    )

@@ -49,8 +49,16 @@ class Lifetime(Approving):
 
         def begun(session: Session) -> None:
             try:
-                self._note("start", session, caller, request, command=words(session), cwd=session.manifest["cwd"],
-                           acts_as=session.manifest["acts_as"], owed=True)  # fmt: skip
+                self._note(
+                    "start",
+                    session,
+                    caller,
+                    request,
+                    command=words(session),
+                    cwd=session.manifest["cwd"],
+                    acts_as=session.manifest["acts_as"],
+                    owed=True,
+                )
             except HoldfastError as e:  # its program runs: the session stays, and whoever asked hears of the journal
                 unnoted.append(e)
 
@@ -99,15 +107,25 @@ class Lifetime(Approving):
                 rows += [{"request": asked, "hidden": True}] if asked == wanted else []
                 continue
             by = s.manifest["started_by"]
-            rows.append({
-                "id": s.id, "name": s.name, "live": s.live, "request": asked, "hidden": False,
-                "started_by": self.operators.by_id[by].actor if by in self.operators.by_id
-                else {"operator": by, "name": by, "kind": None},
-                "command": s.manifest["command"], "cwd": s.manifest["cwd"],
-                "created_at": rfc3339(s.manifest["created_at"]),
-                # What it was given to run in may be secret: nobody learns of it here who could not start it again.
-                "same": isinstance(like, dict) and caller.may("start", s) and recipe.alike(s.manifest, like, authors),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "id": s.id,
+                    "name": s.name,
+                    "live": s.live,
+                    "request": asked,
+                    "hidden": False,
+                    "started_by": self.operators.by_id[by].actor
+                    if by in self.operators.by_id
+                    else {"operator": by, "name": by, "kind": None},
+                    "command": s.manifest["command"],
+                    "cwd": s.manifest["cwd"],
+                    "created_at": rfc3339(s.manifest["created_at"]),
+                    # What it was given to run in may be secret: nobody learns of it here who could not start it again.
+                    "same": isinstance(like, dict)
+                    and caller.may("start", s)
+                    and recipe.alike(s.manifest, like, authors),
+                }
+            )
         return rows
 
     async def op_down(self, request: Json, caller: Caller) -> Json:
@@ -224,8 +242,15 @@ class Lifetime(Approving):
         self.desk.gate.check_rename(actor, before, name, others)
         self._check_no_wider(session, name, caller)
         self.registry.check_rename(session, name)
-        self.journal.note("rename", session=session.id, actor=caller.actor, why=why_of(request),
-                          generation=session.manifest["generation"], session_name=name, before=before)  # fmt: skip
+        self.journal.note(
+            "rename",
+            session=session.id,
+            actor=caller.actor,
+            why=why_of(request),
+            generation=session.manifest["generation"],
+            session_name=name,
+            before=before,
+        )
         await self.journal.written()
         self.registry.rename(session, name)
         return {"id": session.id, "name": session.name}

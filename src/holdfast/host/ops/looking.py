@@ -32,8 +32,10 @@ class Looking(Base):
     async def op_ls(self, request: Json, caller: Caller) -> list[Json]:
         only = _ids(request.get("sessions"))
         chosen = [
-            s for s in self.registry.sessions.values()
-            if (request.get("all") or s.live or self._restarting(s)) and (only is None or s.id in only)
+            s
+            for s in self.registry.sessions.values()
+            if (request.get("all") or s.live or self._restarting(s))
+            and (only is None or s.id in only)
             and caller.may("view", s)
         ]
         chosen.sort(key=lambda s: s.manifest["created_at"])
@@ -85,11 +87,15 @@ class Looking(Base):
         with emulator.lock:
             screen = emulator.screen
             return {
-                "session": session.id, "offset": end, "cols": screen.size[0], "rows": screen.size[1],
-                "text": screen.text(), "cursor": {"x": screen.cursor[0], "y": screen.cursor[1],
-                                                  "visible": screen.cursor_visible},
-                "title": screen.title, "alternate": screen.alternate,
-            }  # fmt: skip
+                "session": session.id,
+                "offset": end,
+                "cols": screen.size[0],
+                "rows": screen.size[1],
+                "text": screen.text(),
+                "cursor": {"x": screen.cursor[0], "y": screen.cursor[1], "visible": screen.cursor_visible},
+                "title": screen.title,
+                "alternate": screen.alternate,
+            }
 
     async def op_offset(self, request: Json, caller: Caller) -> Json:
         """Where the output of a time began, and what there is."""
@@ -103,9 +109,15 @@ class Looking(Base):
             if not session.silent:
                 raise
         return {
-            "session": session.id, "name": session.name, "kind": session.kind, "start": start, "end": end, "at": at,
-            "current": not session.silent, "record": session.manifest.get("record"),
-        }  # fmt: skip
+            "session": session.id,
+            "name": session.name,
+            "kind": session.kind,
+            "start": start,
+            "end": end,
+            "at": at,
+            "current": not session.silent,
+            "record": session.manifest.get("record"),
+        }
 
     async def op_recording(self, request: Json, caller: Caller) -> Json:
         return recording(await self._find(request, caller), whole(request.get("from"), "an offset"))

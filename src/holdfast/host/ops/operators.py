@@ -34,11 +34,13 @@ class OperatorOps(Base):
         bound = [self.operators.by_id[b].name for b in caller.bound_by if b in self.operators.by_id]
         inside = caller.session
         return {
-            **self.operators.view(me, now), "host": self.operators.host, "bound_by": bound,
+            **self.operators.view(me, now),
+            "host": self.operators.host,
+            "bound_by": bound,
             "session": inside.id if inside is not None else None,
             "session_name": inside.name if inside is not None else None,
             "held": [[link.as_dict() for link in chain] for chain in self.operators.chains(me.id)],
-        }  # fmt: skip
+        }
 
     async def op_operator_ls(self, request: Json, caller: Caller) -> list[Json]:
         """Everybody, for one who may see the whole host; else only oneself."""
@@ -88,8 +90,10 @@ class OperatorOps(Base):
         self.operators.check_grant(grant, str(request.get("signature")), caller.operator, kind, time.time())
         for other in caller.bound_by:  # a shell in which others typed cannot pass on what they could not
             if not self.operators.allows(other, "delegate", None, time.time()):
-                raise refused(f"{self.operators.by_id[other].name} had hands on this session and may not delegate",
-                              "use a terminal of your own")  # fmt: skip
+                raise refused(
+                    f"{self.operators.by_id[other].name} had hands on this session and may not delegate",
+                    "use a terminal of your own",
+                )
         return grant
 
     async def _give(self, grant: Grant, signature: str, caller: Caller, request: Json) -> None:
@@ -127,8 +131,14 @@ class OperatorOps(Base):
         wanted: list[Json] = [] if grant is not None else [{"operator": who.id}]
         closed, unable = await self._close_channels([*wanted, *({"grant": g} for g in ending)])
         await self.journal.written()
-        return {"operator": who.id, "name": who.name, "grant": grant.id if grant else None, "requests": requests,
-                "channels": closed, "keepers_unable": unable}  # fmt: skip
+        return {
+            "operator": who.id,
+            "name": who.name,
+            "grant": grant.id if grant else None,
+            "requests": requests,
+            "channels": closed,
+            "keepers_unable": unable,
+        }
 
     def _may_revoke(self, caller: Caller, grant: Grant | None, who: Operator) -> None:
         """Who gave it, or who gave what it was made from; or one who enrols operators."""

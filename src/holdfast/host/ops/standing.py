@@ -76,9 +76,10 @@ class StandingOps(Commands):
         if stands["op"] == "send":
             if stands.get("begun"):
                 raise HoldfastError(
-                    "conflict", f"the host died while it typed what {item['id']} allowed; it may not have been typed",
+                    "conflict",
+                    f"the host died while it typed what {item['id']} allowed; it may not have been typed",
                     "look at the session before you ask again",
-                )  # fmt: skip
+                )
             await self.desk.inbox.amend_request(item["id"], {"begun": True})
         reply = await self.dispatch(stands["request"], caller)
         return dict(reply.value["ok"]) if stands["op"] == "send" else None

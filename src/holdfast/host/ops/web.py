@@ -46,18 +46,25 @@ class WebOps(Base):
         ttl = number(request.get("ttl_s"), "a time") or TOKEN_TTL_S
         until = time.time() + ttl
         why, facts = why_of(request), {"whom": who.actor, "until": until}
-        await asyncio.shield(self.tokens.add(
-            hash, who, caller.operator, until,
-            lambda work: self.journal.commit(work, "token", actor=caller.actor, why=why, **facts),
-        ))  # fmt: skip
+        await asyncio.shield(
+            self.tokens.add(
+                hash,
+                who,
+                caller.operator,
+                until,
+                lambda work: self.journal.commit(work, "token", actor=caller.actor, why=why, **facts),
+            )
+        )
         return {"operator": who.id, "name": who.name, "until": until}
 
     async def op_token_end(self, request: Json, caller: Caller) -> Json:
         who = self.operators.find(str(request.get("operator") or ""))
         why, facts = why_of(request), {"whom": who.actor}
-        ended = await asyncio.shield(self.tokens.end(
-            who, lambda work: self.journal.commit(work, "token_end", actor=caller.actor, why=why, **facts)
-        ))  # fmt: skip
+        ended = await asyncio.shield(
+            self.tokens.end(
+                who, lambda work: self.journal.commit(work, "token_end", actor=caller.actor, why=why, **facts)
+            )
+        )
         return {"operator": who.id, "name": who.name, "ended": ended}
 
     async def op_token_check(self, request: Json, caller: Caller) -> Json:

@@ -24,11 +24,26 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 _REPORTING = frozenset({"task_verified", "task_done"})  # calls that say how a verification ended
-_TASKS_CHANGE = frozenset({
-    "project_init", "project_edit", "task_add", "task_contract", "task_start", "task_next", "task_verified",
-    "task_done", "task_fail", "task_block", "task_unblock", "task_pause", "task_retry", "task_cancel", "begin_run",
-    "run_end",
-})  # fmt: skip
+_TASKS_CHANGE = frozenset(
+    {
+        "project_init",
+        "project_edit",
+        "task_add",
+        "task_contract",
+        "task_start",
+        "task_next",
+        "task_verified",
+        "task_done",
+        "task_fail",
+        "task_block",
+        "task_unblock",
+        "task_pause",
+        "task_retry",
+        "task_cancel",
+        "begin_run",
+        "run_end",
+    }
+)
 _PARKING = frozenset({"run_park", "run_retry", "run_end", "step_settle", "task_cancel"})
 _PARKED_LOOK_S = 2.0  # a server that does not answer keeps nobody from the rest of the inbox
 

@@ -29,6 +29,8 @@ def test_a_shell_that_loads_its_startup_files_is_waited_for_as_long_as_the_calle
         (["bash"], FRESH, "exited"),  # they ended it, and left something running
     ],
 )
-def test_another_program_in_the_foreground_is_not_waited_for(command: list[str], sample: dict[str, Any], activity: str) -> None:
+def test_another_program_in_the_foreground_is_not_waited_for(
+    command: list[str], sample: dict[str, Any], activity: str
+) -> None:
     assert patience(command, sample, activity, False, None) == FREE_S
     assert patience(command, sample, activity, True, 300.0) == READY_S

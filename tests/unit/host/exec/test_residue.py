@@ -88,8 +88,14 @@ def test_the_history_of_bash_holds_the_source_and_not_our_line(start: Start, con
     session.exec(b"")
     session.exec(b"echo last")
     assert history_of(session) == [
-        b"echo typed", b"echo first", b"for i in 1 2", b"do echo $i", b"done", b"echo )", b"echo last"
-    ]  # fmt: skip
+        b"echo typed",
+        b"echo first",
+        b"for i in 1 2",
+        b"do echo $i",
+        b"done",
+        b"echo )",
+        b"echo last",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -84,11 +84,16 @@ def test_a_syntax_error_is_reported_with_its_message(start: Start, shell: str, c
 @pytest.mark.parametrize(
     ("shell", "unfinished"),
     [
-        *((shell, source) for shell in POSIX
-          for source in (b"if true; then", b"echo 'open", b'echo "open', b"while true; do", b"echo $(", b"f() {")),
-        ("fish", b"if true"), ("fish", b"echo 'open"), ("fish", b"echo ("),
+        *(
+            (shell, source)
+            for shell in POSIX
+            for source in (b"if true; then", b"echo 'open", b'echo "open', b"while true; do", b"echo $(", b"f() {")
+        ),
+        ("fish", b"if true"),
+        ("fish", b"echo 'open"),
+        ("fish", b"echo ("),
     ],
-)  # fmt: skip
+)
 def test_an_unfinished_source_is_an_error_and_does_not_wait_for_more(
     start: Start, shell: str, unfinished: bytes
 ) -> None:

@@ -70,11 +70,18 @@ def test_text_that_a_zsh_command_left_in_the_line_is_cleared(start: Start) -> No
     assert runs_alone(session)
 
 
-@pytest.mark.parametrize(("shell", "opened", "second_prompt"), [
-    ("bash", b'echo "open', b"> "), ("bash", b"if true; then", b"> "), ("bash", b"cat <<EOF", b"> "),
-    ("zsh", b'echo "open', b"dquote> "), ("zsh", b"if true; then", b"then> "), ("sh", b"echo 'open", b"> "),
-    ("sh", b"if true; then", b"> "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shell", "opened", "second_prompt"),
+    [
+        ("bash", b'echo "open', b"> "),
+        ("bash", b"if true; then", b"> "),
+        ("bash", b"cat <<EOF", b"> "),
+        ("zsh", b'echo "open', b"dquote> "),
+        ("zsh", b"if true; then", b"then> "),
+        ("sh", b"echo 'open", b"> "),
+        ("sh", b"if true; then", b"> "),
+    ],
+)
 def test_a_continuation_line_is_abandoned_first(start: Start, shell: str, opened: bytes, second_prompt: bytes) -> None:
     session = start(shell)
     since = len(session.output)
@@ -84,9 +91,16 @@ def test_a_continuation_line_is_abandoned_first(start: Start, shell: str, opened
     assert runs_alone(session)
 
 
-@pytest.mark.parametrize(("shell", "keys"), [
-    ("bash", b"\x12tou"), ("zsh", b"\x12tou"), ("fish", b"\x12tou"), ("fish", b"touch ran; if true\r"), ("zsh", b"touch ran\x1b\rtrue"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shell", "keys"),
+    [
+        ("bash", b"\x12tou"),
+        ("zsh", b"\x12tou"),
+        ("fish", b"\x12tou"),
+        ("fish", b"touch ran; if true\r"),
+        ("zsh", b"touch ran\x1b\rtrue"),
+    ],
+)
 def test_searches_and_longer_edits_are_abandoned_first(start: Start, shell: str, keys: bytes) -> None:
     session = start(shell)
     session.command(b": touch ran")

@@ -38,9 +38,19 @@ class Shell:
         self.looked = asyncio.Event()
         self._log = OutputLog(self.session.folder.out, 0, 1 << 20, 1 << 20)
         record: dict[str, Any] = {
-            "exec_id": "exe_a", "token": TOKEN, "shell": "bash", "shell_pid": 1, "state": "running", "exit_code": None,
-            "from": 0, "start": None, "end": None, "cwd": None, "prompt": None, "started_at": time.time(),
-        }  # fmt: skip
+            "exec_id": "exe_a",
+            "token": TOKEN,
+            "shell": "bash",
+            "shell_pid": 1,
+            "state": "running",
+            "exit_code": None,
+            "from": 0,
+            "start": None,
+            "end": None,
+            "cwd": None,
+            "prompt": None,
+            "started_at": time.time(),
+        }
         self.command = Command(self.session, record, Results(self.session.folder.execs))
         self.command.begin_record()
 

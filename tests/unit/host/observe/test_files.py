@@ -37,9 +37,13 @@ def test_a_file_has_its_path_and_offset(tmp_path: Path, stack: ExitStack) -> Non
     file = stack.enter_context(path.open("wb", buffering=0))
     file.write(b"x" * 1234)
     assert entry(file.fileno()) == {
-        "pid": os.getpid(), "fd": file.fileno(), "path": str(path), "kind": "file", "offset": 1234,
+        "pid": os.getpid(),
+        "fd": file.fileno(),
+        "path": str(path),
+        "kind": "file",
+        "offset": 1234,
         "lock": None,
-    }  # fmt: skip
+    }
 
 
 def test_a_deleted_file_is_still_listed(tmp_path: Path, stack: ExitStack) -> None:

@@ -184,8 +184,11 @@ def test_the_state_of_a_connection_follows_the_kernel(stack: ExitStack, source: 
     client.shutdown(socket.SHUT_WR)
     accepted.recv(1)  # the end has arrived
     far = f"127.0.0.1:{port_of(accepted)}"
-    states = {row["local"] == far: row["state"] for row in net.connections(ME).connections
-              if far in (row["local"], row["remote"])}  # fmt: skip
+    states = {
+        row["local"] == far: row["state"]
+        for row in net.connections(ME).connections
+        if far in (row["local"], row["remote"])
+    }
     assert states[True] == "CLOSE_WAIT"
     assert states[False] in ("FIN_WAIT1", "FIN_WAIT2")  # until the end is acknowledged, and after
 
