@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.typing import Origin
 
 from tests.support.console import CLOSE_S, PATIENCE_S, Socket
 from tests.support.home import HomeForTests
@@ -64,9 +65,9 @@ class Proxied:
             port=self.nginx.port,
             ssl=self.nginx.trusted(),
             server_hostname=NAME,
-            origin=origin,
+            origin=Origin(origin) if origin else None,
             additional_headers={"Cookie": self.cookie},
-            compression=None,  # type: ignore[arg-type]
+            compression=None,
             max_size=8 << 20,
             open_timeout=PATIENCE_S,
             close_timeout=CLOSE_S,

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
+from websockets.typing import Origin
 
 from tests.support.home import HomeForTests
 
@@ -72,8 +73,8 @@ def opened(url: str, path: str, headers: dict[str, str]) -> connect:
     return connect(
         f"ws://{address.netloc}{path}",
         additional_headers=headers,
-        origin=origin,
-        compression=None,  # type: ignore[arg-type]
+        origin=Origin(origin) if origin else None,
+        compression=None,
         max_size=8 << 20,
         open_timeout=PATIENCE_S,
         close_timeout=CLOSE_S,
