@@ -46,6 +46,7 @@ class Command:
         self.typed = b""  # what makes the shell run it
         self.at = 0  # the keeper's count of inputs when that was typed
         self.answered_at, self.blocked_as = 0.0, ""
+        self.suspected = ""  # what the last look took it for
 
     @property
     def id(self) -> str:

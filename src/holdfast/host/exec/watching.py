@@ -176,10 +176,13 @@ class Watching:
             return 0
         # An agent at its own prompt waits for a person as well; only a shell there has ended the command.
         kind = "waiting_for_input" if activity.kind == "at_prompt" and not activity.at_shell else activity.kind
+        before, command.suspected = command.suspected, kind
         if kind in BLOCKED:
             if kind == command.blocked_as and time.monotonic() - command.answered_at < _ANSWER_S:
                 return 0  # perhaps it was answered just now and has not got to it
-            command.update(state=kind, prompt=activity.prompt)
+            # A program that has drawn and does not read yet looks like another kind: what is likely is seen twice.
+            if activity.confidence == "certain" or kind == before:
+                command.update(state=kind, prompt=activity.prompt)
             return 0
         if not activity.at_shell:
             return 0
