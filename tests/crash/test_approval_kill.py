@@ -141,3 +141,19 @@ async def test_a_start_and_a_text_survive_as_well(hold: HomeForTests, seen: Path
             assert told["ask"] == first["ask"]
         assert told["sent"] is True
         assert ran(seen) == ["danger"]
+
+
+async def test_a_daemon_killed_while_it_types_what_was_approved_types_it_once(hold: HomeForTests, seen: Path) -> None:
+    async with on_stdio(hold, ERAS[0], "--wait-max", "300ms") as tools:
+        await tools("run", name="job", command=f"while read -r line; do echo $line >> {seen}; done")
+        assert hold.host.session("job").wait(input=True, timeout=30).event == "input"
+        for n in range(3):
+            text: Json = {"session": "job", "text": f"danger {n}", "enter": True}
+            first = await tools("send", **text)
+            hold.host.answer(first["ask"], approve=True)
+            await asyncio.sleep(n * 0.003)  # where in its work it dies
+            hold.kill_daemon()
+            while (told := await tools("send", **text)).get("state"):
+                assert told["ask"] == first["ask"]
+            assert told["sent"] is True
+            until(lambda: ran(seen) == [f"danger {k}" for k in range(n + 1)], 30)  # noqa: B023

@@ -207,8 +207,9 @@ def kept(request: Json, who: Json, session: Json | None) -> Json:
         exec_id = whole["exec_id"] = str(request.get("exec_id") or ids.new("exe_"))
         whole["start_only"] = True
         same += exec_id if request.get("step") else ""  # a step has its command under this id, and asks for that
-    elif op == "run":
-        run = whole["request"] = str(request.get("request") or ids.new("req_"))
+    else:  # the id by which it is known whether it was done
+        whole["request"] = str(request.get("request") or ids.new("req_"))
+        run = whole["request"] if op == "run" else None
     if "why" in request:
         whole["why"] = request["why"]
     if len(same) > limits.STANDING_BYTES_MAX:

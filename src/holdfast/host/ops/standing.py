@@ -73,15 +73,13 @@ class StandingOps(Commands):
             return None
         if stands["op"] == "run" and await self._was_started(stands["run"], caller):
             return None
-        if stands["op"] == "send":
-            if stands.get("begun"):
-                raise HoldfastError(
-                    "conflict",
-                    f"the host died while it typed what {item['id']} allowed; it may not have been typed",
-                    "look at the session before you ask again",
-                )
-            await self.desk.inbox.amend_request(item["id"], {"begun": True})
-        reply = await self.dispatch(stands["request"], caller)
+        request = stands["request"]
+        if stands["op"] == "send":  # the keeper knows by the request's id whether the last host had typed it
+            if stands.get("begun_at"):
+                request = {**request, "again": max(0.0, time.time() - stands["begun_at"])}
+            else:
+                await self.desk.inbox.amend_request(item["id"], {"begun_at": time.time()})
+        reply = await self.dispatch(request, caller)
         return dict(reply.value["ok"]) if stands["op"] == "send" else None
 
     async def _was_begun(self, item: Json) -> bool:
