@@ -70,7 +70,7 @@ async def test_a_question_that_no_person_saw_goes_to_the_inbox(
         assert told["next"] == f"wait for=answer={told['ask']}"
         (item,) = hold.host.inbox()
         assert (item.id, item.text, item.options) == (told["ask"], "Push it?", ["yes", "no"])
-        assert (item.asker or {})["name"] == "tester"
+        assert (item.asker or {})["name"] == "mcp-tester"
         hold.host.answer(item.id, "no")
         seen = await tools("wait", **{"for": f"answer={told['ask']}"})
         assert (seen["event"], seen["state"], seen["answer"]) == ("answer", "answered", "no")

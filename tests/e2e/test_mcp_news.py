@@ -38,7 +38,7 @@ class Heard:
 async def seeing(hold: HomeForTests, tools: Tools) -> None:
     """The agent may see sessions of people that are called `web-…`."""
     await tools("status")
-    assert hold("operator", "grant", "tester", "--grant", "view", "--session", "web-*").code == 0
+    assert hold("operator", "grant", "mcp-tester", "--grant", "view", "--session", "web-*").code == 0
 
 
 async def listed(tools: Tools) -> set[str]:
@@ -91,7 +91,7 @@ async def test_a_listener_of_the_stateless_era_hears_of_a_session_that_a_person_
 async def test_what_an_agent_may_not_see_is_no_news_to_it(hold: HomeForTests) -> None:
     async with on_stdio(hold, ERAS[1]) as tools:
         await seeing(hold, tools)
-    with acting_as(hold, "tester") as tester:
+    with acting_as(hold, "mcp-tester") as tester:
         known = tester.call("news", of="list")["mark"]
         hold("run", "-d", "-n", "secret", "--", "sleep", "600")
         still = tester.call("news", of="list", after=known, timeout=0)
@@ -106,7 +106,7 @@ async def test_a_listener_hears_that_its_grant_was_revoked(hold: HomeForTests) -
         await seeing(hold, tools)
         await in_a_thread(hold, "run", "-d", "-n", "web-1", "--", "sleep", "600")
         assert "hold://sessions/web-1/log" in await listed(tools)
-        grants = next(o["grants"] for o in hold.host.operators() if o["name"] == "tester")
+        grants = next(o["grants"] for o in hold.host.operators() if o["name"] == "mcp-tester")
         shown = next(str(g["id"]) for g in grants if g["sessions"] == ["web-*"])
         await in_a_thread(hold, "operator", "revoke", shown)
         await heard.hears("list")
@@ -126,8 +126,8 @@ async def test_a_listener_goes_on_with_the_next_host(hold: HomeForTests) -> None
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_over_http_hears_of_it_too(hold: HomeForTests, era: str) -> None:
     url = serve(hold)
-    secret = token(hold, "tester")
-    assert hold("operator", "grant", "tester", "--grant", "view", "--session", "web-*").code == 0
+    secret = token(hold, "mcp-tester")
+    assert hold("operator", "grant", "mcp-tester", "--grant", "view", "--session", "web-*").code == 0
     heard = Heard()
     async with over_http(url, secret, era, message_handler=heard) as tools:
         if era == ERAS[0]:

@@ -38,7 +38,7 @@ async def test_names_that_are_not_text_do_not_end_the_server(hold: HomeForTests,
 @pytest.mark.parametrize("kind", ["service", "human"])
 async def test_a_client_that_is_called_like_a_person_or_a_service_is_neither(hold: HomeForTests, kind: str) -> None:
     enrol(hold, "deploy", kind, verbs=["view", "exec"], sessions=["*"])
-    for words, client in (((), "deploy"), (("--name", "deploy"), "tester")):
+    for words, client in (((), "deploy"), (("--name", "deploy"), "mcp-tester")):
         async with on_stdio(hold, "legacy", *words, client=client) as tools:
             assert (await tools("status"))["you"] == "deploy-mcp"
     (made,) = [o for o in hold.host.operators() if o["name"] == "deploy-mcp"]

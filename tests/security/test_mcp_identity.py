@@ -48,7 +48,7 @@ async def test_an_agent_sees_only_its_own_until_a_person_grants_more(hold: HomeF
         with pytest.raises(Refused) as refused:
             await tools("read", session="private")
         assert refused.value.code == "not_found"
-        hold.host.grant("tester", ["view"], sessions=["private"])
+        hold.host.grant("mcp-tester", ["view"], sessions=["private"])
         assert (await tools("read", session="private"))["id"] == theirs.id
         with pytest.raises(Refused) as refused:
             await tools("exec", session="private", command="true")
@@ -78,7 +78,7 @@ async def test_a_person_takes_over_and_the_agents_next_call_says_so(hold: HomeFo
 async def test_a_revoked_agent_is_refused_and_not_enrolled_again(hold: HomeForTests) -> None:
     async with on_stdio(hold) as tools:
         await tools("run", name="shell")
-        hold.host.revoke("tester")
+        hold.host.revoke("mcp-tester")
         with pytest.raises(Refused) as refused:
             await tools("status")
         assert refused.value.code == "not_allowed"
@@ -86,7 +86,7 @@ async def test_a_revoked_agent_is_refused_and_not_enrolled_again(hold: HomeForTe
         with pytest.raises(Refused) as refused:
             await tools("status")
         assert (refused.value.code, "revoked" in refused.value.message) == ("not_allowed", True)
-    assert [o["name"] for o in hold.host.operators(all=True) if o["kind"] == "agent"] == ["tester"]
+    assert [o["name"] for o in hold.host.operators(all=True) if o["kind"] == "agent"] == ["mcp-tester"]
 
 
 async def test_a_server_inside_an_agents_session_acts_as_that_agent_and_no_wider(

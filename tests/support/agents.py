@@ -58,7 +58,7 @@ async def on_stdio(
     hold: HomeForTests,
     era: str = "legacy",
     *words: str,
-    client: str = "tester",
+    client: str = "mcp-tester",
     cwd: Path | None = None,
     env: Json | None = None,
     **options: Any,
@@ -73,7 +73,7 @@ async def on_stdio(
 
 @contextlib.asynccontextmanager
 async def over_http(
-    url: str, token: str, era: str = "legacy", *, client: str = "tester", **options: Any
+    url: str, token: str, era: str = "legacy", *, client: str = "mcp-tester", **options: Any
 ) -> AsyncIterator[Tools]:
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S) as http:
         transport = streamable_http_client(f"{url}/mcp", http_client=http)

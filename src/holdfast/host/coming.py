@@ -78,9 +78,17 @@ async def take_back(session: Session, link: KeeperLink) -> None:
         session.remember(stopped=True)  # it is ended in the moment it begins
         return
     link.tell("stop", grace_s=0.0)
+    await keeper_gone(session)
+
+
+async def keeper_gone(session: Session) -> bool:
+    """Whether the keeper of a start that failed is gone, after a moment in which it ends."""
     deadline = time.monotonic() + _CALLED_OFF_S
-    while keeper_alive(session.folder) and time.monotonic() < deadline:  # noqa: ASYNC110  (a lock has no event)
+    while keeper_alive(session.folder):
+        if time.monotonic() > deadline:
+            return False
         await asyncio.sleep(_ARRIVAL_PAUSE_S)
+    return True
 
 
 async def arrive(registry: Registry, session: Session, on_its_way: Callable[[], bool]) -> None:

@@ -239,7 +239,7 @@ class Registry:
         try:
             await self._spawn(session, begun)
         except BaseException:
-            if session.coming or keeper_alive(folder):
+            if session.coming or not await coming.keeper_gone(session):
                 raise  # it is told as late, or could not be ended: ours to find
             self.sessions.pop(session_id, None)
             shutil.rmtree(folder.path, ignore_errors=True)
