@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from . import allowed
+from .queries import whole_before
 
 HOLD_MAX = 64 << 10  # a long link or a written clipboard; more is no sequence that a screen needs
 _HEAD_MAX = 1024  # of a picture: its control data
@@ -84,7 +85,7 @@ class TerminalFilter:
         if suspect is None and not position and not self._out:
             return data
         while suspect:
-            self._out.append(data[position : suspect.start()])
+            self._out.append(whole_before(data, position, suspect.start()))
             position = self._sequence(data, suspect.start())
             suspect = search(data, position)
         self._out.append(data[position:])

@@ -79,6 +79,12 @@ MAYBE_QUERY: re.Pattern[bytes] = re.compile(
 """Whether a chunk may hold a question that the emulator answers, or the beginning of one. When in doubt, yes."""
 
 
+def whole_before(data: bytes, start: int, end: int) -> bytes:
+    """What stands before a sequence. Half a character at its end is left out: were the sequence taken away, what
+    follows could complete it to a C1 control."""
+    return data[start : end - 1] if end > start and data[end - 1] == 0xC2 else data[start:end]
+
+
 class QueryFilter:
     """Removes questions from a stream of chunks; everything else passes unchanged and at once."""
 
@@ -119,7 +125,7 @@ class QueryFilter:
             self._note(data)
             return data
         while suspect:
-            self._pass(data[position : suspect.start()])
+            self._pass(whole_before(data, position, suspect.start()))
             position = self._sequence(data, suspect.start())
             suspect = pattern.search(data, position)
         self._pass(data[position:])
