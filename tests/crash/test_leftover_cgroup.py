@@ -19,7 +19,8 @@ def killed(pid: int) -> None:
 
 @pytest.mark.parametrize("how", ["stop", "rm"])
 def test_a_lost_session_leaves_no_cgroup(hold: HomeForTests, how: str) -> None:
-    s = hold.run("nohup", "sleep", "1000", name="held", pids_max=100)  # its terminal goes with the keeper
+    program = "trap '' HUP; exec sleep 1000"  # its terminal goes with the keeper
+    s = hold.run("sh", "-c", program, name="held", pids_max=100)
     leaves = [leaf for leaf in cgroup.possible_leaves(s.id) if os.path.isdir(leaf)]
     if not leaves:
         pytest.skip("this machine gives us no cgroup of a session's own")
