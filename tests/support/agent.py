@@ -57,9 +57,9 @@ def dialog() -> tuple[str, subprocess.Popen[bytes]]:
         draw(chosen)
         ready = select.select(watched, [], [])[0]
         if 0 in ready:
-            typed = os.read(0, 64)
-            chosen = 1 if typed == b"\x1b[B" else 0 if typed == b"\x1b[A" else chosen
-            if b"\r" in typed:
+            before, enter, _ = os.read(0, 64).partition(b"\r")
+            chosen = 1 if b"\x1b[B" in before else 0 if b"\x1b[A" in before else chosen
+            if enter:
                 return ("no" if chosen else "yes") + " at the terminal", asking
             continue
         said = os.read(watched[1], 65536)

@@ -51,9 +51,9 @@ def choose() -> str:
     while True:
         draw(chosen, again)
         again = True
-        typed = keys()
-        chosen = 1 if typed in DOWN else 0 if typed in UP else chosen
-        if b"\r" in typed or b"\n" in typed:
+        before, enter, _ = keys().replace(b"\n", b"\r").partition(b"\r")  # keys that follow each other come as one
+        chosen = 1 if any(key in before for key in DOWN) else 0 if any(key in before for key in UP) else chosen
+        if enter:
             return OPTIONS[chosen]
 
 

@@ -7,7 +7,6 @@ import os
 from ..term.cast import Event, cast
 from ..term.forward import TerminalFilter
 from ..term.plain import to_text
-from ..term.queries import QueryFilter
 from ..term.reset import reset_sequence
 
 TYPE_CHECKING = False
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Event",
     "Exact",
-    "QueryFilter",
     "Screen",
     "TerminalFilter",
     "cast",

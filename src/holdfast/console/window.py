@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 
-from ..client.terminal import QueryFilter
+from ..client.terminal import TerminalFilter
 
 _ENQS_MAX = 4096  # within one escape sequence: a hostile one with more is gone on from a little late
 _FRAME_COST = 256  # what a frame of a byte counts for: frames are bounded as bytes are
 
 
 class Stream:
-    """Output without the questions that a terminal would answer, each piece with the offset to go on from after it.
+    """What a page's terminal may get of the output, each piece with the offset to go on from after it.
 
     Where a piece ends inside an escape sequence that is held back or being removed, that offset is the sequence's
     beginning: whoever goes on from there loses nothing and sees nothing twice.
@@ -22,7 +22,7 @@ class Stream:
         self._anew(at)
 
     def _anew(self, start: int) -> None:
-        self._filter, self._start = QueryFilter(), start
+        self._filter, self._start = TerminalFilter(strings=False), start
         self._fed = 0  # bytes that the filter was given
         self._gone, self._enqs = 0, deque[int]()  # ENQs taken out before that: their number; where the latest were
 

@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 
 from . import allowed
-from .queries import whole_before
 
 HOLD_MAX = 64 << 10  # a long link or a written clipboard; more is no sequence that a screen needs
 _HEAD_MAX = 1024  # of a picture: its control data
 
+# Half a character before what may be taken away: what follows could complete it to a C1 control. The byte that stands
+# for it is in no character, so a terminal shows the same.
+_HALF = re.compile(rb"\xc2(?=[\x1b\xc2])")
+_NO_CHARACTER = b"\xff"
 _C0 = rb"\x00-\x17\x19\x1c-\x1f\x7f"  # act inside a sequence; CAN, SUB and ESC end it
 # What needs a look. Numbers with a letter that draws, the bulk of all sequences, are ruled out first, as are the
 # commonest of the short ones: that is several times faster. (Longer ones are looked at, and bounded, below.)
@@ -47,10 +50,16 @@ _TMUX = b"tmux;"
 
 
 class TerminalFilter:
-    """Lets through what the table allows of a stream of chunks; text passes unchanged and at once."""
+    """Lets through what the table allows of a stream of chunks; text passes unchanged and at once.
 
-    def __init__(self, *, clipboard: bool = False, hold_max: int = HOLD_MAX, wrapped: bool = False) -> None:
-        self._clipboard, self._hold_max, self._wrapped = clipboard, hold_max, wrapped
+    Without `strings`, pictures and what tmux hands through are dropped: then no sequence is passed on before it is
+    whole.
+    """
+
+    def __init__(
+        self, *, clipboard: bool = False, hold_max: int = HOLD_MAX, wrapped: bool = False, strings: bool = True
+    ) -> None:
+        self._clipboard, self._hold_max, self._wrapped, self._strings = clipboard, hold_max, wrapped, strings
         self._held = b""
         self._inside = ""  # of a "csi", "osc" or "string" that is dropped, a "picture" that is passed, or "tmux"
         self._inner: TerminalFilter | None = None  # of what tmux is to hand through
@@ -79,13 +88,15 @@ class TerminalFilter:
         wide = b"\xc2" in data
         if not (wide or self._inside or b"\x1b" in data):  # nothing begins or goes on: most of a flood
             return data
+        if wide:
+            data = _HALF.sub(_NO_CHARACTER, data)
         search = (_ANY_SUSPECT if wide and _UTF8_SUSPECT.search(data) else _SUSPECT).search
         position = self._go_on(data, 0) if self._inside else 0
         suspect = search(data, position)
         if suspect is None and not position and not self._out:
             return data
         while suspect:
-            self._out.append(whole_before(data, position, suspect.start()))
+            self._out.append(data[position : suspect.start()])
             position = self._sequence(data, suspect.start())
             suspect = search(data, position)
         self._out.append(data[position:])
@@ -189,7 +200,8 @@ class TerminalFilter:
     def _dcs(self, data: bytes, start: int, body: int, controls: bytes) -> int:
         if data.startswith(_TMUX, body) and not self._wrapped:
             self._out.append(controls)
-            self._inside, self._inner = "tmux", TerminalFilter(clipboard=self._clipboard, wrapped=True)
+            self._inside = "tmux"
+            self._inner = TerminalFilter(clipboard=self._clipboard, wrapped=True) if self._strings else None
             return self._go_on(data, body + len(_TMUX))
         head = allowed.SIXEL.match(data, body)
         if head and head.end() - start <= _HEAD_MAX:
@@ -215,6 +227,8 @@ class TerminalFilter:
     # Strings that are gone through without being held
 
     def _picture(self, data: bytes, position: int, controls: bytes, head: bytes) -> int:
+        if not self._strings:
+            return self._drop(data, position, "string", controls)
         self._out.append(controls + head)
         self._inside = "picture"
         return self._go_on(data, position)
@@ -246,10 +260,9 @@ class TerminalFilter:
         return stop if found[0] == b"\x1b" else found.end()
 
     def _go_on_wrapped(self, data: bytes, position: int) -> int:
-        assert self._inner is not None
         part = _TMUX_PART.match(data, position)
         assert part is not None
-        passed = self._inner.strip(part[0].replace(b"\x1b\x1b", b"\x1b"))
+        passed = self._inner.strip(part[0].replace(b"\x1b\x1b", b"\x1b")) if self._inner else b""
         if passed:
             self._out.append((b"" if self._wrapping else b"\x1bP" + _TMUX) + passed.replace(b"\x1b", b"\x1b\x1b"))
             self._wrapping = True
@@ -262,8 +275,7 @@ class TerminalFilter:
         return found.start() if found[0] == b"\x1b" else found.end()
 
     def _end_wrapped(self) -> None:
-        assert self._inner is not None
-        if self._wrapping:
+        if self._inner and self._wrapping:
             self._out.append(self._inner.flush().replace(b"\x1b", b"\x1b\x1b") + _ST)
         self._inner, self._wrapping = None, False
 

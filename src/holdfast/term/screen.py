@@ -253,7 +253,7 @@ class Screen:
         """Bytes that bring a freshly reset terminal of the same size into this state.
 
         `history` limits the scrollback lines included. An escape sequence that is still open stands at the end, so
-        these bytes must go through the same `QueryFilter` as the live ones that follow them.
+        these bytes must go through the same `TerminalFilter` as the live ones that follow them.
         """
         state = self._state()
         lines = self._scrollback_lines if history is None else max(0, min(history, self._scrollback_lines))

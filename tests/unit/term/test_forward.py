@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.term.forward import HOLD_MAX, TerminalFilter
-from holdfast.term.queries import QueryFilter
 from holdfast.term.screen import Screen
 
 PASSED = [
@@ -378,11 +377,10 @@ def test_any_split_of_a_stream_gives_the_same_result(data: bytes, cuts: list[int
 
 
 @pytest.mark.parametrize("taken", [b"\x1b[6n", b"\x1bP1000p\x1b\\", b"\xc2\x9b6n"])
-@pytest.mark.parametrize("filtering", [TerminalFilter, QueryFilter])
-def test_what_is_taken_away_joins_no_half_character_to_a_control(filtering: type, taken: bytes) -> None:
+def test_what_is_taken_away_joins_no_half_character_to_a_control(taken: bytes) -> None:
     data = b"a\xc2" + taken + b"\x9b6nb"
     for cut in range(len(data)):
-        made = filtering()
+        made = TerminalFilter()
         shown = made.strip(data[:cut]) + made.strip(data[cut:]) + made.flush()
         assert b"\xc2\x9b" not in shown
 
