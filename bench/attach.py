@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 
 from . import proc
 from .flood import write_lines

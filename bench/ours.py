@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.client.sync import Host, Session
+from holdfast.client._sync.host import Host, Session
 from holdfast.model.errors import HoldfastError
 from holdfast.system import kernel
 

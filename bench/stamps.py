@@ -18,7 +18,7 @@ from pathlib import Path
 import holdfast
 from holdfast.model.home import Home
 from holdfast.system import kernel
-from holdfast.wire import frames
+from holdfast.wire import keeper_frames
 
 from . import echo, flood
 from .ours import clean_env, gone
@@ -147,8 +147,8 @@ class _Line:
         self._sock.settimeout(_PATIENCE_S)
         socket.send_fds(self._zygote, [b"t" + os.fsencode(folder.path)], [theirs.fileno()])
         theirs.close()
-        self._decoder, self._seq = frames.Decoder(), 0
-        self._sock.sendall(frames.message(frames.HELLO, _HELLO) + frames.read(0))
+        self._decoder, self._seq = keeper_frames.Decoder(), 0
+        self._sock.sendall(keeper_frames.message(keeper_frames.HELLO, _HELLO) + keeper_frames.read(0))
         self._connected(*probe)
 
     def _connected(self, typed: bytes, answer: bytes) -> None:
@@ -167,11 +167,11 @@ class _Line:
         """Seconds from what is typed to the output that answers it."""
         self._seq += 1
         began = time.monotonic()
-        self._sock.sendall(frames.input_frame(self._seq, 0, typed))
+        self._sock.sendall(keeper_frames.input_frame(self._seq, 0, typed))
         tail = b""
         while data := self._sock.recv(_RECV_BYTES):
             for kind, payload in self._decoder.feed(data):
-                if kind != frames.OUTPUT:
+                if kind != keeper_frames.OUTPUT:
                     continue
                 tail = tail[-len(answer) :] + payload[9:]
                 if answer in tail:

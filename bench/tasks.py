@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.store.base import Query, Transaction
 from holdfast.store.open import open_store
-from holdfast.work import brief, brief_next
+from holdfast.work.briefs import budget, next_action
 from holdfast.work.service import Work
 
 from .result import Result, Target, spread
@@ -92,8 +92,8 @@ async def _resume(work: Work, target: str | None) -> Any:
     focus = facts.pop("focus", None)
     if focus is not None:
         facts |= {k: focus[k] for k in ("goal", "constraints", "acceptance", "task", "run")}
-        facts["next_action"] = brief_next.decide(focus)
-    return brief.build(facts, 4000)
+        facts["next_action"] = next_action.decide(focus)
+    return budget.build(facts, 4000)
 
 
 # -- the project, written in bulk ----------------------------------------------------------------------------------

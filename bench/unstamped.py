@@ -9,9 +9,10 @@ import sys
 if __name__ == "__main__":
     sys.path[:] = [sys.argv.pop(2), *(p for p in sys.path if p not in ("", os.path.dirname(os.path.abspath(__file__))))]
 
-    from holdfast.keeper import receive, zygote
-    from holdfast.keeper.channel import Channel
+    from holdfast.keeper.channels import frames_in
+    from holdfast.keeper.channels.channel import Channel
     from holdfast.keeper.keeper import Keeper
+    from holdfast.keeper.start import zygote
 
     def unasked(keeper: Keeper, channel: Channel, payload: bytes) -> None:
         """What is left of typing without operators: into the terminal, and that something was typed."""
@@ -19,5 +20,5 @@ if __name__ == "__main__":
         keeper.typed += 1
         keeper.flush_input()
 
-    receive._input_frame = unasked
+    frames_in._input_frame = unasked
     zygote.main()

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .client.aio import AsyncHost as AsyncHost
-    from .client.aio import aconnect as aconnect
-    from .client.channel import AsyncChannel as AsyncChannel
-    from .client.channel_sync import Channel as Channel
+    from .client._async.channel import AsyncChannel as AsyncChannel
+    from .client._async.host import AsyncHost as AsyncHost
+    from .client._async.host import aconnect as aconnect
+    from .client._async.session import AsyncSession as AsyncSession
+    from .client._async.work import AsyncRun as AsyncRun
+    from .client._async.work import AsyncWork as AsyncWork
+    from .client._sync.channel import Channel as Channel
+    from .client._sync.host import Host as Host
+    from .client._sync.host import connect as connect
+    from .client._sync.session import Session as Session
+    from .client._sync.work import Run as Run
+    from .client._sync.work import Work as Work
     from .client.jobs import Jobs as Jobs
-    from .client.session import AsyncSession as AsyncSession
-    from .client.session_sync import Session as Session
-    from .client.sync import Host as Host
-    from .client.sync import connect as connect
     from .client.types import Ask as Ask
     from .client.types import Chunk as Chunk
     from .client.types import ExecResult as ExecResult
@@ -23,29 +27,25 @@ if TYPE_CHECKING:
     from .client.types import Screen as Screen
     from .client.types import SessionStatus as SessionStatus
     from .client.types import WaitResult as WaitResult
-    from .client.work import AsyncRun as AsyncRun
-    from .client.work import AsyncWork as AsyncWork
-    from .client.work_sync import Run as Run
-    from .client.work_sync import Work as Work
     from .model.errors import HoldfastError as HoldfastError
-    from .model.work import Fenced as Fenced
-    from .model.work import StepInDoubt as StepInDoubt
+    from .model.work.effects import Fenced as Fenced
+    from .model.work.effects import StepInDoubt as StepInDoubt
     from .version import VERSION as __version__  # noqa: N811
 
 # Where each public name is: what a program calls, and every type that a call returns.
 _MODULE_OF = {
-    **dict.fromkeys(("AsyncHost", "aconnect"), "client.aio"),
-    **dict.fromkeys(("Host", "connect"), "client.sync"),
+    **dict.fromkeys(("AsyncHost", "aconnect"), "client._async.host"),
+    **dict.fromkeys(("Host", "connect"), "client._sync.host"),
     **dict.fromkeys(("Ask", "Chunk", "ExecResult", "Port", "Screen", "SessionStatus", "WaitResult"), "client.types"),
-    **dict.fromkeys(("AsyncRun", "AsyncWork"), "client.work"),
-    **dict.fromkeys(("Run", "Work"), "client.work_sync"),
-    **dict.fromkeys(("Fenced", "StepInDoubt"), "model.work"),
-    "AsyncChannel": "client.channel",
-    "AsyncSession": "client.session",
-    "Channel": "client.channel_sync",
+    **dict.fromkeys(("AsyncRun", "AsyncWork"), "client._async.work"),
+    **dict.fromkeys(("Run", "Work"), "client._sync.work"),
+    **dict.fromkeys(("Fenced", "StepInDoubt"), "model.work.effects"),
+    "AsyncChannel": "client._async.channel",
+    "AsyncSession": "client._async.session",
+    "Channel": "client._sync.channel",
     "HoldfastError": "model.errors",
     "Jobs": "client.jobs",
-    "Session": "client.session_sync",
+    "Session": "client._sync.session",
 }
 __all__ = [*_MODULE_OF, "__version__"]  # noqa: PLE0604
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 from tests.support import browser as chrome
 from tests.support.home import HomeForTests
 from tests.support.operators import acting_as, enrol

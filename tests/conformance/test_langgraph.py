@@ -19,8 +19,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
-from holdfast.client.threads import LIST
 from holdfast.integrations.langgraph import HoldfastSaver, _SerdeCodec
+from holdfast.integrations.store_thread import LIST
 from holdfast.model.errors import HoldfastError
 
 TESTS = 81  # of the conformance package, 0.0.2; a later one has more

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.model.errors import HoldfastError
-from holdfast.store.cache import Cache, ProcessCache, Window, open_cache
+from holdfast.store.memory_cache import Cache, ProcessCache, Window, open_cache
 from holdfast.testing.checkpoints import begun, working
 from tests.support.redis import Redis
 

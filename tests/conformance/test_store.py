@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.hands import HandsSuite
+from holdfast.testing.by_hand import HandsSuite
 from holdfast.testing.store import StoreSuite
 from holdfast.testing.work import WorkSuite
 from tests.support.postgres import Server

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.task_lives import TaskLivesSuite
+from holdfast.testing.task_attempts import TaskLivesSuite
 from holdfast.testing.tasks import TasksSuite
 from tests.support.postgres import Server
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from holdfast.model import limits
 from tests.support.home import HomeForTests, read_all, until, wait_fd
 from tests.support.keeperline import KeeperLine

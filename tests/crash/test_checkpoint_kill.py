@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.delta import encode
+from holdfast.delta.value_codec import JSON
 from holdfast.store.open import open_store
-from holdfast.work import delta
-from holdfast.work.parts import JSON
 from holdfast.work.service import Work
-from holdfast.work.threads import Threads
+from holdfast.work.threads.threads import Threads
 from tests.support.killing import lines
 from tests.support.mortal import Nursery
 
@@ -41,7 +41,7 @@ def test_a_save_killed_anywhere_is_there_wholly_or_not_at_all_and_an_acknowledge
         made = {c["seq"]: c for c in await work.checkpoint_ls(run=run)}
         for seq in made:  # every one that is there can be restored: its hash is checked
             shown = await work.checkpoint_show(run=run, seq=seq)
-            assert delta.state_hash(shown["state"]) == made[seq]["hash"]
+            assert encode.state_hash(shown["state"]) == made[seq]["hash"]
         for ack in acks:
             if ack[0] == "saved":
                 assert made[ack[1]]["hash"] == ack[2], "an acknowledged checkpoint is lost"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 from tests.support.home import HomeForTests, until
 from tests.support.postgres import Server
 from tests.support.workers import DEADLINE_S, Crew, Table

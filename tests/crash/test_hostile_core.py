@@ -241,7 +241,7 @@ def test_a_host_takes_all_the_descriptors_it_may_have_and_programs_keep_their_st
 
 LOOKS = """
 import os, resource, sys
-from holdfast.host.session import keeper_alive
+from holdfast.host.sessions.session import keeper_alive
 from holdfast.model.home import Home
 folder = Home(sys.argv[1]).session("ses_own")
 before = resource.getrlimit(resource.RLIMIT_NOFILE)

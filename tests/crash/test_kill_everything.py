@@ -29,7 +29,7 @@ sys.exit(int(sys.stdin.readline()))
 
 FOLLOWER = """
 import sys
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 session = Host(sys.argv[1]).session(sys.argv[2])
 for chunk in session.output(0, follow=True):
     sys.stdout.write("got\\n"); sys.stdout.flush()

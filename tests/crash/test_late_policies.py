@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from tests.crash.test_handed_start import spare_of
 from tests.support.home import HOLD, HomeForTests, alive, until, wait_fd
 

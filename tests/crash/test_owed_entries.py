@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.wire import requests
+from holdfast.wire import host_requests
 from tests.support.home import HOLD, HomeForTests, until
 from tests.support.operators import enrol, journal
 
@@ -104,9 +104,9 @@ def _ask(hold: HomeForTests, request: dict[str, object]) -> socket.socket:
     """A request whose answer nobody waits for; the line stays open."""
     sock = socket.socket(socket.AF_UNIX)
     sock.connect(f"{hold.path}/host.sock")
-    sock.sendall(requests.encode({"op": "ping"}))  # it is known who asks: what follows is begun at once
+    sock.sendall(host_requests.encode({"op": "ping"}))  # it is known who asks: what follows is begun at once
     sock.recv(65536)
-    sock.sendall(requests.encode(request))
+    sock.sendall(host_requests.encode(request))
     return sock
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Host, Session
+from holdfast.client._sync.host import Host, Session
 from tests.support.home import HomeForTests, alive, until
 
 DEADLINE_S = 60.0

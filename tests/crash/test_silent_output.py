@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client.sync import Host, Session
+from holdfast.client._sync.host import Host, Session
 from tests.support.home import HomeForTests, alive, until
 
 DEADLINE_S = 60.0

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast.store.open import open_store
-from holdfast.testing.hands import sound
+from holdfast.testing.by_hand import sound
 from holdfast.work.service import Work
 from tests.support.killing import STEPS, lines
 from tests.support.mortal import Nursery

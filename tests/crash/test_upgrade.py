@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import holdfast
-from holdfast.wire import frames
+from holdfast.wire import keeper_frames
 from tests.support.home import HomeForTests, read_all, wait_fd
 
 
@@ -47,14 +47,17 @@ def test_a_daemon_of_the_next_version_adopts_this_versions_keepers(hold: HomeFor
 
 def test_the_frozen_frames_are_what_they_were() -> None:
     """Bytes written down once. If this fails, older keepers are cut off: add a frame, do not change one."""
-    assert frames.read(1, 2).hex() == "0000001102" + "0000000000000001" + "0000000000000002"
-    assert frames.input_frame(1, 2, b"a").hex() == "0000001203" + "0000000000000001" + "0000000000000002" + "61"
-    assert frames.resize(80, 24).hex() == "0000000504" + "0050" + "0018"
-    assert frames.u64_frame(frames.WATCH, 7).hex() == "0000000906" + "0000000000000007"
-    assert (frames.output_head(5, 1, 3) + b"abc").hex() == "0000000d42" + "0000000000000005" + "01" + "616263"
-    assert frames.pair_frame(frames.GAP, 1, 2).hex() == "0000001143" + "0000000000000001" + "0000000000000002"
+    assert keeper_frames.read(1, 2).hex() == "0000001102" + "0000000000000001" + "0000000000000002"
+    assert keeper_frames.input_frame(1, 2, b"a").hex() == "0000001203" + "0000000000000001" + "0000000000000002" + "61"
+    assert keeper_frames.resize(80, 24).hex() == "0000000504" + "0050" + "0018"
+    assert keeper_frames.u64_frame(keeper_frames.WATCH, 7).hex() == "0000000906" + "0000000000000007"
+    assert (keeper_frames.output_head(5, 1, 3) + b"abc").hex() == "0000000d42" + "0000000000000005" + "01" + "616263"
+    assert (
+        keeper_frames.pair_frame(keeper_frames.GAP, 1, 2).hex()
+        == "0000001143" + "0000000000000001" + "0000000000000002"
+    )
     kinds = {
-        n: getattr(frames, n)
+        n: getattr(keeper_frames, n)
         for n in (
             "HELLO",
             "READ",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Host, Session
+from holdfast.client._sync.host import Host, Session
 from holdfast.model.errors import HoldfastError
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HOLD, HomeForTests, read_all, until

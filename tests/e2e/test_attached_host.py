@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.model.home import Home
-from holdfast.system.files import read_json
+from holdfast.system.atomic_files import read_json
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HomeForTests, read_all, until
 

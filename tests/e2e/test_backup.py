@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client import archive
+from holdfast.client.admin import backup
 from tests.support.home import HOLD, HomeForTests, read_all, until
 
 Member = tuple[str, bytes, bytes]  # name, type, data or link target
@@ -33,7 +33,7 @@ def crafted(path: Path, members: list[Member], header: object = None) -> Path:
     """A tar.gz as an attacker, or a bad disk, might hand it in."""
     with tarfile.open(path, "w:gz") as tar:
         about = json.dumps(header or {"holdfast_backup": 1, "created_at": "", "home": "/h"}).encode()
-        for name, kind, data in [(archive.HEADER, tarfile.REGTYPE, about), *members]:
+        for name, kind, data in [(backup.HEADER, tarfile.REGTYPE, about), *members]:
             member = tarfile.TarInfo(name)
             member.type = kind
             if kind in (tarfile.SYMTYPE, tarfile.LNKTYPE):
@@ -106,7 +106,7 @@ def test_nothing_of_running_processes_is_in_a_backup(hold: HomeForTests, tmp_pat
     assert hold("backup", str(tmp_path / "b.tgz")).code == 0
     with tarfile.open(tmp_path / "b.tgz") as tar:
         members = {m.name: m for m in tar}
-    assert next(iter(members)) == archive.HEADER
+    assert next(iter(members)) == backup.HEADER
     assert f"sessions/{s.id}/manifest.json" in members
     assert "host.json" in members
     assert all(m.isreg() or m.isdir() for m in members.values())

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from holdfast.model.errors import HoldfastError
-from holdfast.wire import requests
-from holdfast.wire.sockets import reachable
+from holdfast.wire import host_requests
+from holdfast.wire.socket_address import reachable
 from tests.support.home import HOLD, HomeForTests, read_all, until
 
 
@@ -200,10 +200,10 @@ def test_garbage_on_the_socket_ends_that_connection_and_no_other(hold: HomeForTe
         b"\xff" * 100,
         b"\0\0\0\5hello",
         b"\x7f\xff\xff\xff",
-        requests.encode([1, 2]),
-        requests.encode({"op": None}),
-        requests.encode({"op": "__class__"}),
-        requests.encode({"op": "status", "session": {"a": 1}}),
+        host_requests.encode([1, 2]),
+        host_requests.encode({"op": None}),
+        host_requests.encode({"op": "__class__"}),
+        host_requests.encode({"op": "status", "session": {"a": 1}}),
     ):
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(10)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from tests.support.attached import AttachedTerminal
 from tests.support.child import running
 from tests.support.home import HOLD, HomeForTests, read_all, until

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from tests.support.attached import AttachedTerminal
 from tests.support.child import running
 from tests.support.home import HOLD, HomeForTests, until

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HomeForTests, until
 

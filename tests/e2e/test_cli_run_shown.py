@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 from tests.support.home import HomeForTests
 
 pytestmark = pytest.mark.home("file")

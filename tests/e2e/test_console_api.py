@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.console import attached, openapi
+from holdfast.console.http import openapi
+from holdfast.console.live import messages_out
 from holdfast.model.errors import HoldfastError
 from holdfast.model.limits import VIEW_UNACKED_BYTES
 from tests.support.console import Browser
@@ -494,7 +495,7 @@ async def test_the_sockets_say_what_the_document_says(hold: HomeForTests, browse
         await live.until(lambda: {"sessions", "inbox"} <= {t["kind"] for t in live.texts})
     kinds = set()
     for text in (*socket.texts, *live.texts):
-        msgspec.convert(text, attached.Said)
+        msgspec.convert(text, messages_out.Said)
         kinds.add(text["kind"])
     assert {"attached", "restore", "controls", "typed", "size", "exit", "sessions", "inbox"} <= kinds
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.demo import play, story
-from holdfast.cli.demo.stage import BrokenPromise, Stage
+from holdfast.cli.admin.demo import play, story
+from holdfast.cli.admin.demo.demo_home import BrokenPromise, Stage
 from tests.support.home import HOLD, HomeForTests, until
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.doctor import daemon, leftovers, machine, place
-from holdfast.host import checks
+from holdfast.client.admin.doctor import home, host, leftovers, machine
+from holdfast.host import doctor_checks
 from holdfast.system import cgroup_probe
 from tests.support.home import HomeForTests, alive, until, wait_fd
 
@@ -78,7 +78,7 @@ def test_without_a_daemon_it_still_knows_the_keepers_and_reads_the_logs(hold: Ho
     assert (found["daemon"]["status"], "left by one that was killed" in found["daemon"]["seen"]) == ("warn", True)
     assert "1 of 1 sessions are running" in found["keepers"]["seen"]
     assert found["logs"]["status"] == "ok"
-    assert daemon.HOST not in daemon.living(hold.host.home)
+    assert host.HOST not in host.living(hold.host.home)
 
 
 def test_a_daemon_that_hangs_does_not_hang_its_doctor(hold: HomeForTests) -> None:
@@ -216,12 +216,12 @@ def test_bounds_are_judged_before_they_are_reached() -> None:
     assert machine.judge_processes(50, -1, 500, 32768)["status"] == "ok"
     assert machine.judge_open_files(256, 4096)["status"] == "warn"
     assert machine.judge_open_files(-1, -1)["status"] == "ok"
-    assert place.judge_disk(1 << 20, 5000, 0)["status"] == "fail"
-    assert place.judge_disk(100 << 20, 5000, 0)["status"] == "warn"
-    assert place.judge_disk(100 << 30, 10, 0)["status"] == "warn"
-    assert place.judge_disk(100 << 30, -1, 0)["status"] == "ok"
-    assert checks.judge_descriptors(1000, 1024)["status"] == "warn"
-    assert checks.judge_descriptors(100, 1024)["status"] == "ok"
+    assert home.judge_disk(1 << 20, 5000, 0)["status"] == "fail"
+    assert home.judge_disk(100 << 20, 5000, 0)["status"] == "warn"
+    assert home.judge_disk(100 << 30, 10, 0)["status"] == "warn"
+    assert home.judge_disk(100 << 30, -1, 0)["status"] == "ok"
+    assert doctor_checks.judge_descriptors(1000, 1024)["status"] == "warn"
+    assert doctor_checks.judge_descriptors(100, 1024)["status"] == "ok"
     assert leftovers.judge_roles(5000)["status"] == "warn"
 
 
@@ -253,27 +253,27 @@ def test_what_the_probe_promises_a_session_gets(hold: HomeForTests) -> None:
 
 
 def test_a_clock_that_went_back_is_seen() -> None:
-    assert place.judge_clock(1000.0, 5000.0)["status"] == "warn"
-    assert place.judge_clock(5000.0, 5060.0)["status"] == "ok"
+    assert home.judge_clock(1000.0, 5000.0)["status"] == "warn"
+    assert home.judge_clock(5000.0, 5060.0)["status"] == "ok"
 
 
 def test_a_home_over_a_network_is_a_warning() -> None:
-    assert place.judge_file_system("nfs4")["status"] == "warn"
-    assert place.judge_file_system("ext4")["status"] == "ok"
+    assert home.judge_file_system("nfs4")["status"] == "warn"
+    assert home.judge_file_system("ext4")["status"] == "ok"
 
 
 def test_a_home_of_somebody_else_fails_unless_root_asks() -> None:
     about: Any = SimpleNamespace(st_mode=0o40700, st_uid=1)
-    assert place.judge_home("/h", about, ("it belongs to uid 1", "chown"), writable=True)["status"] == "fail"
-    assert place.judge_home("/h", about, None, writable=True)["status"] == "ok"
-    assert place.judge_home("/h", about, None, writable=False)["status"] == "fail"
+    assert home.judge_home("/h", about, ("it belongs to uid 1", "chown"), writable=True)["status"] == "fail"
+    assert home.judge_home("/h", about, None, writable=True)["status"] == "ok"
+    assert home.judge_home("/h", about, None, writable=False)["status"] == "fail"
 
 
 def test_an_older_or_replaced_daemon_is_a_warning_that_says_sessions_go_on() -> None:
-    finding = daemon.judge_version("0.0.9", "0.1.0")
+    finding = host.judge_version("0.0.9", "0.1.0")
     assert finding["status"] == "warn"
     assert "sessions go on" in str(finding["advice"])
-    assert daemon.judge_program("/usr/bin/python3.11 (deleted)")["status"] == "warn"
+    assert host.judge_program("/usr/bin/python3.11 (deleted)")["status"] == "warn"
 
 
 def test_the_holder_of_a_lock_is_read_from_the_kernels_list() -> None:
@@ -282,14 +282,14 @@ def test_the_holder_of_a_lock_is_read_from_the_kernels_list() -> None:
         "2: FLOCK  ADVISORY  WRITE 4242 fe:00:99 0 EOF\n"
         "2: -> FLOCK  ADVISORY  WRITE 7 fe:00:99 0 EOF\n"
     )
-    assert daemon.parse_locks(text, 0xFE, 0, 99) == 4242
-    assert daemon.parse_locks(text, 0xFE, 1, 99) is None
+    assert host.parse_locks(text, 0xFE, 0, 99) == 4242
+    assert host.parse_locks(text, 0xFE, 1, 99) is None
 
 
 def test_a_configuration_of_an_older_version_is_named_with_the_way_to_renew_it(
     hold: HomeForTests, tmp_path: Path
 ) -> None:
-    from holdfast.cli.connecting.clients import claude_hooks
+    from holdfast.cli.agents.connecting.agent_programs import claude_hooks
 
     person = tmp_path / "person"
     (person / ".claude").mkdir(parents=True)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.aio import AsyncHost
-from holdfast.client.sync import Host
+from holdfast.client._async.host import AsyncHost
+from holdfast.client._sync.host import Host
 from tests.support.home import HomeForTests, until
 from tests.support.postgres import Server
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.aio import AsyncHost
-from holdfast.client.sync import Host
-from holdfast.model.work import Leaving
+from holdfast.client._async.host import AsyncHost
+from holdfast.client._sync.host import Host
+from holdfast.model.work.effects import Leaving
+from holdfast.system import programs
 from tests.support.home import HomeForTests
 from tests.support.operators import acting_as, enrol, refusals
 
@@ -201,11 +202,10 @@ os.execv(sys.executable, [sys.executable, "-I", {entry!r}, *sys.argv[1:]])
 def test_a_host_that_is_killed_while_it_starts_is_started_again_by_a_work_call(
     hold: HomeForTests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.client import launch
 
     dying, tries = tmp_path / "entry.py", tmp_path / "tries"
-    dying.write_text(_DYING_ENTRY.format(tries=str(tries), entry=launch._ENTRY))
-    monkeypatch.setattr(launch, "_ENTRY", str(dying))
+    dying.write_text(_DYING_ENTRY.format(tries=str(tries), entry=programs.HOST))
+    monkeypatch.setattr(programs, "HOST", str(dying))
     with Host(str(hold.path)) as host, host.work.run() as run:
         assert run.step("s", lambda: 1) == 1
     assert len(tries.read_text()) == 3

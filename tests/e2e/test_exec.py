@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, until
 from tests.support.needs import needs

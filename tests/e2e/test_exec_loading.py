@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from holdfast.model import ids
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HOLD, HomeForTests, read_all, until

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast.client.sync import Host, Session
+from holdfast.client._sync.host import Host, Session
 from tests.support.home import HOLD, HomeForTests, until
 
 DEADLINE_S = 90

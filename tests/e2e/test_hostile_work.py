@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.aio import AsyncHost
+from holdfast.client._async.host import AsyncHost
 from holdfast.model.errors import HoldfastError
-from holdfast.model.work import Fenced
-from holdfast.worker.verifying import verify as runner_verify
+from holdfast.model.work.effects import Fenced
+from holdfast.worker.runner.verify import verify as runner_verify
 from tests.support.home import HomeForTests
 from tests.support.runners import Project
 from tests.support.tasks import ok, one_line

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from holdfast.model.errors import HoldfastError
 from holdfast.model.home import Home
 from tests.support.attached import AttachedTerminal

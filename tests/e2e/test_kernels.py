@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client.sync import Host, Session
+from holdfast.client._sync.host import Host, Session
 from holdfast.model.errors import HoldfastError
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HomeForTests, alive, read_all, until

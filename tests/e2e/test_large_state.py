@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 from tests.support.home import HomeForTests, until
 
 

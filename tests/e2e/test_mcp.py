@@ -14,7 +14,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 
-from holdfast.mcp import schemas
+from holdfast.mcp.tools import schemas
 from tests.support.agents import ERAS, Refused, every_tool, on_stdio
 from tests.support.home import HomeForTests, until_async
 

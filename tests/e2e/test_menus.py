@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from tests.support.home import HomeForTests, read_all, until
 
 Json = dict[str, Any]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client.aio import AsyncHost, AsyncSession
+from holdfast.client._async.host import AsyncHost, AsyncSession
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HOLD, HomeForTests, read_all, until
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, until
 from tests.support.operators import acting_as, enrol

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.connecting.clients import claude_hooks
-from holdfast.client.sync import Session
+from holdfast.cli.agents.connecting.agent_programs import claude_hooks
+from holdfast.client._sync.host import Session
 from tests.support.home import HOLD, HomeForTests, read_all, until
 
 Json = dict[str, Any]

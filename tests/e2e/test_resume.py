@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Host
-from holdfast.work.memory import estimate
+from holdfast.client._sync.host import Host
+from holdfast.work.memory.window import estimate
 from tests.support.home import HOLD, HomeForTests, until
 
 Json = dict[str, Any]

@@ -16,16 +16,15 @@ from tests.support.runners import DEADLINE_S, Project, runner_of
 # A backend that acts as its runner's own operator and begins the verification first, under the runner's own request id.
 _FIRST = """
 import json, os, sys
-from holdfast.client import verification
+from holdfast.client.process import VERIFIER as program
 from holdfast.client.requests import own_limits
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 
 request, how, command = sys.argv[1].replace("RUN", os.environ["HOLDFAST_RUN"]), sys.argv[2], sys.argv[3]
 theirs = ("HOLDFAST_ATTEMPT", "HOLDFAST_BRIEF", "HOLDFAST_CONTRACT", "HOLDFAST_PROJECT_ROOT", "HOLDFAST_SESSION")
 env = {k: v for k, v in os.environ.items() if k not in theirs}
 if how == "poisoned":
     env["PATH"] = f"{os.getcwd()}/evil:{env['PATH']}"
-program = os.path.join(os.path.dirname(verification.__file__), "verifier.py")
 os.umask(umask := os.umask(0))
 with Host() as host:
     made = host.call("run", request=request, name="verify-demo.1-1", cwd=os.getcwd(), env=env, pipes=True, record=True,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.client import unit
-from holdfast.client.doctor.service import judge_logout, judge_unit, kill_user_processes
+from holdfast.client.admin import systemd_unit
+from holdfast.client.admin.doctor.systemd import judge_logout, judge_unit, kill_user_processes
 from tests.support.home import HOLD, HomeForTests, until
 from tests.support.usermanager import UserManager
 
@@ -30,7 +30,7 @@ def manager(tmp_path: Path) -> Iterator[UserManager]:
 
 
 def test_the_unit_leaves_keepers_alone_and_brings_the_daemon_back() -> None:
-    lines = unit.text(unit.USER, "/usr/bin/python3", "/p/host/__main__.py", "/h", None).splitlines()
+    lines = systemd_unit.text(systemd_unit.USER, "/usr/bin/python3", "/p/host/__main__.py", "/h", None).splitlines()
     assert 'ExecStart="/usr/bin/python3" -I "/p/host/__main__.py" "/h"' in lines
     for line in ("KillMode=process", "Restart=on-failure", "Delegate=yes", "WantedBy=default.target"):
         assert line in lines
@@ -38,33 +38,36 @@ def test_the_unit_leaves_keepers_alone_and_brings_the_daemon_back() -> None:
 
 
 def test_a_home_from_the_environment_goes_into_the_unit() -> None:
-    text = unit.text(unit.SYSTEM, "/usr/bin/python3", "/p/host/__main__.py", "/my home", "/my home")
+    text = systemd_unit.text(systemd_unit.SYSTEM, "/usr/bin/python3", "/p/host/__main__.py", "/my home", "/my home")
     assert 'Environment="HOLDFAST_HOME=/my home"' in text
     assert "WantedBy=multi-user.target" in text
 
 
 @pytest.mark.parametrize("home", ["/h", ODD, "/$$x", "/a%%b", '/"', "/\\"])
 def test_an_installed_unit_tells_which_home_it_serves(home: str) -> None:
-    text = unit.text(unit.USER, "/usr/bin/python 3", "/p", home, home)
-    assert unit.home_in(text) == home
-    assert unit.is_ours(text)
+    text = systemd_unit.text(systemd_unit.USER, "/usr/bin/python 3", "/p", home, home)
+    assert systemd_unit.home_in(text) == home
+    assert systemd_unit.is_ours(text)
 
 
 def test_a_user_gets_a_user_unit_and_root_a_system_unit_where_systemd_runs_the_machine() -> None:
-    assert unit.choose(1000, user_manager=False, system_manager=True) == unit.USER
-    assert unit.choose(0, user_manager=True, system_manager=True) == unit.SYSTEM
-    assert unit.choose(0, user_manager=True, system_manager=False) == unit.USER
-    assert unit.choose(0, user_manager=False, system_manager=False) == unit.SYSTEM
-    assert unit.path_of(unit.USER, {}, "/home/u") == "/home/u/.config/systemd/user/holdfast.service"
-    assert unit.path_of(unit.USER, {"XDG_CONFIG_HOME": "/c"}, "/home/u") == "/c/systemd/user/holdfast.service"
+    assert systemd_unit.choose(1000, user_manager=False, system_manager=True) == systemd_unit.USER
+    assert systemd_unit.choose(0, user_manager=True, system_manager=True) == systemd_unit.SYSTEM
+    assert systemd_unit.choose(0, user_manager=True, system_manager=False) == systemd_unit.USER
+    assert systemd_unit.choose(0, user_manager=False, system_manager=False) == systemd_unit.SYSTEM
+    assert systemd_unit.path_of(systemd_unit.USER, {}, "/home/u") == "/home/u/.config/systemd/user/holdfast.service"
+    assert (
+        systemd_unit.path_of(systemd_unit.USER, {"XDG_CONFIG_HOME": "/c"}, "/home/u")
+        == "/c/systemd/user/holdfast.service"
+    )
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
-@pytest.mark.parametrize("scope", [unit.USER, unit.SYSTEM])
+@pytest.mark.parametrize("scope", [systemd_unit.USER, systemd_unit.SYSTEM])
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path, scope: str) -> None:
-    path = tmp_path / unit.NAME
-    path.write_text(unit.text(scope, sys.executable, f"{SRC}/holdfast/host/__main__.py", ODD, ODD))
-    manner = "--user" if scope == unit.USER else "--system"
+    path = tmp_path / systemd_unit.NAME
+    path.write_text(systemd_unit.text(scope, sys.executable, f"{SRC}/holdfast/host/__main__.py", ODD, ODD))
+    manner = "--user" if scope == systemd_unit.USER else "--system"
     done = subprocess.run(
         ["systemd-analyze", manner, "--man=no", "verify", str(path)],
         capture_output=True,
@@ -72,20 +75,20 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path, scope: str) -
         check=False,
         env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
     )
-    assert unit.NAME not in done.stderr.decode()
+    assert systemd_unit.NAME not in done.stderr.decode()
     assert done.returncode == 0, done.stderr
 
 
 def test_print_shows_the_unit_and_writes_nothing(hold: HomeForTests, tmp_path: Path) -> None:
     shown = hold("service", "install", "--user", "--print", XDG_CONFIG_HOME=str(tmp_path / "config"))
     assert shown.code == 0
-    assert unit.home_in(shown.out) == str(hold.path)
+    assert systemd_unit.home_in(shown.out) == str(hold.path)
     assert not (tmp_path / "config").exists()
 
 
 def test_without_a_manager_install_writes_the_unit_and_says_what_to_run(hold: HomeForTests, tmp_path: Path) -> None:
     where: Any = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_RUNTIME_DIR": str(tmp_path)}
-    path = tmp_path / "config" / "systemd" / "user" / unit.NAME
+    path = tmp_path / "config" / "systemd" / "user" / systemd_unit.NAME
     assert hold("service", "status", "--user", **where).code == 3
     done = hold("service", "install", "--user", **where)
     assert done.code == 1
@@ -103,7 +106,7 @@ def test_without_a_manager_install_writes_the_unit_and_says_what_to_run(hold: Ho
 
 def test_the_unit_of_another_home_and_a_strangers_unit_are_left_alone(hold: HomeForTests, tmp_path: Path) -> None:
     where: Any = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_RUNTIME_DIR": str(tmp_path)}
-    path = tmp_path / "config" / "systemd" / "user" / unit.NAME
+    path = tmp_path / "config" / "systemd" / "user" / systemd_unit.NAME
     assert hold("service", "install", "--user", "--json", **where).code == 1
     other = hold("service", "install", "--user", **{**where, "HOLDFAST_HOME": str(tmp_path / "other")})
     assert other.code == 5
@@ -134,12 +137,14 @@ def test_sessions_live_on_when_systemd_restarts_and_stops_the_host(manager: User
 
     hold("run", "-d", "-n", "inside", "--", "sh", "-c", "sleep 1000 & wait")
     inside = json.loads(hold("status", "inside", "--json"))
-    assert f"/{unit.NAME}\n" in manager.run("cat", f"/proc/{inside['keeper_pid']}/cgroup"), "nothing would be proven"
+    assert f"/{systemd_unit.NAME}\n" in manager.run("cat", f"/proc/{inside['keeper_pid']}/cgroup"), (
+        "nothing would be proven"
+    )
 
     for verb in ("restart", "stop"):
         daemon = json.loads(hold("service", "status", "--json"))["pid"]
         end = status()["output"]["end"]  # type: ignore[index]
-        manager.run("systemctl", "--user", verb, unit.NAME)
+        manager.run("systemctl", "--user", verb, systemd_unit.NAME)
         serving = json.loads(hold("status", "--json"))["host"]["pid"]
         assert serving != daemon
         assert json.loads(hold("service", "status", "--json"))["pid"] == serving, "a client started it through its unit"
@@ -157,7 +162,7 @@ def test_sessions_live_on_when_systemd_restarts_and_stops_the_host(manager: User
     assert json.loads(hold("status", "inside", "--json"))["pid"] == inside["pid"]
 
     hold("service", "uninstall")
-    assert not (manager.config / "systemd" / "user" / unit.NAME).exists()
+    assert not (manager.config / "systemd" / "user" / systemd_unit.NAME).exists()
     assert json.loads(hold("status", "inside", "--json"))["pid"] == inside["pid"]
     hold("stop", "kept", "inside", "-t", "1")
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from holdfast.model.errors import HoldfastError
 from holdfast.model.home import Home
-from holdfast.system.tree import read_stat
+from holdfast.system.process_tree import read_stat
 from tests.support.home import HomeForTests, alive, read_all, until, wait_fd
 from tests.support.keeperline import KeeperLine
 

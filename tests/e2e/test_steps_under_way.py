@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.aio import AsyncHost
-from holdfast.client.sync import Host
+from holdfast.client._async.host import AsyncHost
+from holdfast.client._sync.host import Host
 from tests.support.home import HomeForTests, until
 
 _DEADLINE_S = 60
@@ -84,7 +84,7 @@ async def test_a_run_that_is_closed_waits_for_a_body_under_way_and_keeps_its_out
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that wait for a body only a moment when they are closed."""
-    monkeypatch.setattr("holdfast.client.work.BODY_WAIT_S", 0.3)
+    monkeypatch.setattr("holdfast.client._async.work.BODY_WAIT_S", 0.3)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -210,7 +210,7 @@ async def test_what_a_body_raises_reaches_every_caller_that_joined_it(host: Host
 
 _ENDS = """
 import asyncio, sys, threading
-from holdfast.client.aio import AsyncHost
+from holdfast.client._async.host import AsyncHost
 
 begun, go = threading.Event(), threading.Event()
 

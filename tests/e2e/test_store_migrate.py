@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 from tests.support.home import HomeForTests
 from tests.support.postgres import Server
 

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HOLD, HomeForTests, alive, until
 from tests.support.tasks import Json, ok

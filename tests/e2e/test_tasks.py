@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.aio import AsyncHost
-from holdfast.client.sync import Host
+from holdfast.client._async.host import AsyncHost
+from holdfast.client._sync.host import Host
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HOLD, HomeForTests, alive, until
 from tests.support.operators import acting_as, enrol
@@ -337,7 +337,7 @@ def facts(hold: HomeForTests) -> Any:
 
 WORKER = """
 import sys, time
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 from holdfast.model.errors import HoldfastError
 
 home, name, dies = sys.argv[1:]

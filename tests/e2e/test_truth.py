@@ -196,7 +196,7 @@ def test_umask_and_limits_are_the_callers(hold: HomeForTests) -> None:
 
 def test_the_keeper_loads_neither_asyncio_nor_anything_outside_the_standard_library(hold: HomeForTests) -> None:
     program = (
-        "import sys, json; sys.path.insert(0, sys.argv[1]); import holdfast.keeper.zygote; "
+        "import sys, json; sys.path.insert(0, sys.argv[1]); import holdfast.keeper.start.zygote; "
         "print(json.dumps(sorted(sys.modules)))"
     )
     root = Path(sys.modules["holdfast"].__file__ or "").parent.parent

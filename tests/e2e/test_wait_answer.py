@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, until
 from tests.support.operators import acting_as, enrol

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 from tests.support.home import HOLD, HomeForTests, Result, until
 from tests.support.postgres import Server
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Host
+from holdfast.client._sync.host import Host
 from holdfast.model import limits
 from holdfast.model.errors import HoldfastError
-from holdfast.wire import requests
+from holdfast.wire import host_requests
 from tests.support.home import HomeForTests, until
 from tests.support.keeperline import dialled
 from tests.support.operators import acting_as, enrol
@@ -44,7 +44,7 @@ def test_a_keeper_closes_a_connection_that_says_nothing_and_keeps_one_that_did(h
 def test_halves_of_large_requests_are_bounded_over_all_connections(hold: HomeForTests) -> None:
     """As many as there is room for are kept; the next is told so, and small requests are answered all the while."""
     hold.run("sleep", "600", name="web")
-    half = requests.encode({"op": "ping", "pad": "x" * (12 << 20)})[:-1]
+    half = host_requests.encode({"op": "ping", "pad": "x" * (12 << 20)})[:-1]
     told, socks = [], list[socket.socket]()
     try:
         for _ in range(limits.REQUESTS_BYTES_MAX // len(half) + 1):
@@ -59,7 +59,7 @@ def test_halves_of_large_requests_are_bounded_over_all_connections(hold: HomeFor
         for sock in socks:
             sock.settimeout(0)
             try:
-                told.append(requests.Decoder().feed(sock.recv(65536))[0]["error"]["code"])
+                told.append(host_requests.Decoder().feed(sock.recv(65536))[0]["error"]["code"])
             except BlockingIOError:
                 told.append("kept")
             except OSError:
@@ -69,7 +69,9 @@ def test_halves_of_large_requests_are_bounded_over_all_connections(hold: HomeFor
         first = socks[0]
         first.settimeout(WAIT_S)
         first.sendall(b"}")
-        assert "ok" in requests.Decoder().feed(first.recv(65536))[0]  # one that was kept is whole now, and answered
+        assert (
+            "ok" in host_requests.Decoder().feed(first.recv(65536))[0]
+        )  # one that was kept is whole now, and answered
     finally:
         for sock in socks:
             sock.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.verification_sync import verify
+from holdfast.client._sync.verification import verify
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, until
 from tests.support.operators import INSIDE, acting_as, enrol, refusals

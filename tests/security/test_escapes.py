@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, alive, until
 from tests.support.needs import needs, program

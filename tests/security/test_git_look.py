@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client import changes, git
+from holdfast.client.files import git, snapshot
 from tests.support.needs import needs
 
 pytestmark = needs("git")
@@ -217,14 +217,14 @@ PLANTS: list[tuple[Callable[[Trap], None], tuple[str, ...]]] = [
 def test_a_look_runs_nothing_that_the_folder_configures(
     trap: Trap, plant: Callable[[Trap], None], control: tuple[str, ...]
 ) -> None:
-    before = changes.take(str(trap.root), ["**"])  # while all is well: it knows which contents git has
+    before = snapshot.take(str(trap.root), ["**"])  # while all is well: it knows which contents git has
     plant(trap)
     _ = trap.ran  # what planting it ran
     (trap.root / "1.txt").write_text("changed\n")
-    changes.take(str(trap.root), ["**"], ["*.bin"])
-    told, _patch = changes.outcome(before, ["*.bin"])
+    snapshot.take(str(trap.root), ["**"], ["*.bin"])
+    told, _patch = snapshot.outcome(before, ["*.bin"])
     assert "1.txt" in [one["path"] for one in told["changed"]]
-    assert "0.txt" in changes.tracked(str(trap.root))
+    assert "0.txt" in snapshot.tracked(str(trap.root))
     assert trap.ran == ""
     if control:
         trap.git(*control, check=False)
@@ -241,7 +241,7 @@ def test_a_filter_of_the_person_s_own_is_not_for_the_folder_to_choose(
     trap.attribute("* filter=x")
     trap.touch()
     _ = trap.ran
-    changes.outcome(changes.take(str(trap.root), ["**"]))
+    snapshot.outcome(snapshot.take(str(trap.root), ["**"]))
     assert trap.ran == ""
     trap.git("status")
     assert trap.ran != ""
@@ -250,10 +250,10 @@ def test_a_filter_of_the_person_s_own_is_not_for_the_folder_to_choose(
 def test_what_git_ignores_by_its_own_lists_is_ignored(trap: Trap) -> None:
     (trap.root / ".git" / "info" / "exclude").write_text("excluded\n")
     (trap.root / ".gitignore").write_text("ignored\n")
-    before = changes.take(str(trap.root), ["**"])
+    before = snapshot.take(str(trap.root), ["**"])
     for name in ("excluded", "ignored", "seen"):
         (trap.root / name).write_text("x\n")
-    assert [one["path"] for one in changes.outcome(before)[0]["created"]] == ["seen"]
+    assert [one["path"] for one in snapshot.outcome(before)[0]["created"]] == ["seen"]
 
 
 def test_a_worktree_and_a_folder_below_the_top_are_looked_at_like_any_other(trap: Trap) -> None:
@@ -263,10 +263,10 @@ def test_a_worktree_and_a_folder_below_the_top_are_looked_at_like_any_other(trap
     (below / "a.txt").write_text("a\n")
     trap.git("add", "-A", cwd=below)
     (below / "b.txt").write_text("b\n")
-    assert changes.tracked(str(below)) == {"a.txt"}
-    before = changes.take(str(below), ["**"])
+    assert snapshot.tracked(str(below)) == {"a.txt"}
+    before = snapshot.take(str(below), ["**"])
     (below / "a.txt").write_text("A\n")
-    told, patch = changes.outcome(before)
+    told, patch = snapshot.outcome(before)
     assert [one["path"] for one in told["changed"]] == ["a.txt"]
     assert b"-a\n+A\n" in patch
 
@@ -287,13 +287,13 @@ def test_pipes_in_place_of_git_s_files_are_not_waited_for(trap: Trap, monkeypatc
         (trap.root / name).unlink(missing_ok=True)
         os.mkfifo(trap.root / name)
     began = time.monotonic()
-    assert changes.tracked(str(trap.root)) == set()
-    changes.take(str(trap.root), ["**"])
+    assert snapshot.tracked(str(trap.root)) == set()
+    snapshot.take(str(trap.root), ["**"])
     assert time.monotonic() - began < 60  # a bound that tells hanging from slow
 
 
 def test_an_index_that_lists_without_end_is_not_listened_to(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git, "GIT_ANSWER_BYTES_MAX", 10)
-    assert changes.tracked(str(trap.root)) == set()
-    told, _ = changes.outcome(changes.take(str(trap.root), ["**"]))
+    assert snapshot.tracked(str(trap.root)) == set()
+    told, _ = snapshot.outcome(snapshot.take(str(trap.root), ["**"]))
     assert told["changed"] == []

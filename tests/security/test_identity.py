@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client.io_sync import Wire, connect_socket
+from holdfast.client._io.blocking_socket import Wire, connect_socket
 from holdfast.model.errors import HoldfastError
-from holdfast.system import keys
-from holdfast.wire import proof
+from holdfast.system import signing_keys
+from holdfast.wire import key_proof
 from tests.support.home import HomeForTests, until, wait_fd
 from tests.support.operators import INSIDE, acting_as, enrol, refusals
 
@@ -66,14 +66,14 @@ def test_a_name_nobody_has_is_refused_and_written_down(hold: HomeForTests) -> No
 
 def test_a_name_without_a_readable_key_is_refused(hold: HomeForTests) -> None:
     made = enrol(hold, "bot")
-    keys.forget(str(hold.path / "keys"), made["id"])
+    signing_keys.forget(str(hold.path / "keys"), made["id"])
     assert hold("ls", HOLDFAST_OPERATOR="bot").code == 4
 
 
 def test_a_forged_key_is_refused_and_written_down(hold: HomeForTests) -> None:
     bot = enrol(hold, "bot")
     folder = hold.path / "keys"
-    keys.make(str(folder), "op_forged")
+    signing_keys.make(str(folder), "op_forged")
     (folder / "op_forged.key").replace(folder / f"{bot['id']}.key")
     assert hold("ls", HOLDFAST_OPERATOR="bot").code == 4
     assert refusals(hold)[-1]["op"] == "prove"
@@ -81,12 +81,14 @@ def test_a_forged_key_is_refused_and_written_down(hold: HomeForTests) -> None:
 
 def test_a_proof_is_worth_nothing_on_another_connection(hold: HomeForTests) -> None:
     bot = enrol(hold, "bot")
-    seed = keys.load(str(hold.path / "keys"), bot["id"])
+    seed = signing_keys.load(str(hold.path / "keys"), bot["id"])
     first, second = Wire(connect_socket(hold.host.home)), Wire(connect_socket(hold.host.home))
     try:
         about = ask(first, op="identify", operator="bot")["ok"]
         assert isinstance(about, dict)
-        signed = keys.sign(seed, proof.message(about["host"], bytes.fromhex(about["nonce"]), bot["id"])).hex()
+        signed = signing_keys.sign(
+            seed, key_proof.message(about["host"], bytes.fromhex(about["nonce"]), bot["id"])
+        ).hex()
         replayed = ask(second, op="prove", operator=bot["id"], signature=signed)
         assert replayed["error"]["code"] == "not_allowed"  # type: ignore[index]
         ask(second, op="identify", operator="bot")
@@ -263,14 +265,14 @@ def test_the_desktops_keyring_is_used_where_it_is_asked_for(tmp_path: Path, monk
     ring = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(ring)
     monkeypatch.setitem(sys.modules, "keyring", ring)  # for this test alone: the real one is tested elsewhere
-    monkeypatch.setenv(keys.KEYRING_ENV, "1")
+    monkeypatch.setenv(signing_keys.KEYRING_ENV, "1")
     folder = str(tmp_path / "keys")
-    public = keys.make(folder, "op_ring")
-    assert not os.path.exists(keys.path_of(folder, "op_ring"))
-    assert keys.public_of(keys.load(folder, "op_ring")) == public
-    keys.forget(folder, "op_ring")
+    public = signing_keys.make(folder, "op_ring")
+    assert not os.path.exists(signing_keys.path_of(folder, "op_ring"))
+    assert signing_keys.public_of(signing_keys.load(folder, "op_ring")) == public
+    signing_keys.forget(folder, "op_ring")
     with pytest.raises(HoldfastError, match="no key"):
-        keys.load(folder, "op_ring")
+        signing_keys.load(folder, "op_ring")
 
 
 def test_an_open_connection_is_checked_at_every_request(hold: HomeForTests) -> None:

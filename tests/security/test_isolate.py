@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from holdfast.model import limits
 from holdfast.model.errors import HoldfastError
 from holdfast.system import kernel
-from holdfast.wire import requests
+from holdfast.wire import host_requests
 from tests.support.home import HomeForTests, alive, read_all, until
 from tests.support.needs import needs
 
@@ -218,9 +218,9 @@ def test_a_door_is_only_for_those_inside(hold: HomeForTests, inside: Session) ->
         folder = os.open(hold.path / "sessions" / inside.id / "door", os.O_PATH)
         sock.connect(f"/proc/self/fd/{folder}/host.sock")
         os.close(folder)
-        sock.sendall(requests.encode({"op": "ls"}))
+        sock.sendall(host_requests.encode({"op": "ls"}))
         sock.settimeout(WAIT_S)
-        decoder = requests.Decoder()
+        decoder = host_requests.Decoder()
         while not (answers := decoder.feed(sock.recv(65536))):
             pass
     assert answers[0]["error"]["code"] == "not_allowed"

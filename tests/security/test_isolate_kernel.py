@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Session
-from holdfast.model import isolation
-from holdfast.model.isolation import Place, View
-from holdfast.system import bubblewrap, wrapping
+from holdfast.client._sync.host import Session
+from holdfast.model.sessions import isolation
+from holdfast.model.sessions.isolation import Place, View
+from holdfast.system import bubblewrap, bubblewrap_entry
 from tests.support.home import HomeForTests, read_all
 from tests.support.needs import needs
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.home("file"), needs("bwrap")]
 
 WAIT_S = 60  # a bound on the machine's worst day, never the time it takes
 ORDINARY = os.getuid() or 54321  # a uid without an account where the tests run as root
-as_root = pytest.mark.skipif(not wrapping.kernels_root(), reason="only root isolates by becoming another user")
+as_root = pytest.mark.skipif(not bubblewrap_entry.kernels_root(), reason="only root isolates by becoming another user")
 
 # Opened for writing, never written to. What a process says of itself is its own to set, and left out.
 WALK = """
@@ -100,7 +100,7 @@ def ordinary(theirs: Path, *command: str, read: tuple[str, ...] = ()) -> subproc
         View(work, read=read), machine, Place(home, door, exchange, work), {"PATH": "/usr/bin:/bin"}
     )
     switch: dict[str, Any] = {"user": ORDINARY, "group": ORDINARY, "extra_groups": []} if os.getuid() == 0 else {}
-    words, fds = wrapping.words({"path": bubblewrap.find(), "options": options, "command": list(command)})
+    words, fds = bubblewrap_entry.words({"path": bubblewrap.find(), "options": options, "command": list(command)})
     try:
         return subprocess.run(
             words,

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Host
-from holdfast.model import journal as chain
+from holdfast.client._sync.host import Host
+from holdfast.model import journal_chain as chain
 from holdfast.model.errors import HoldfastError
 from holdfast.model.home import Home
-from holdfast.system import keys
+from holdfast.system import signing_keys
 from tests.support.home import HomeForTests, until
 from tests.support.keeperline import KeeperLine
 from tests.support.operators import acting_as, enrol, journal, refusals
@@ -290,8 +290,8 @@ def test_a_journal_written_anew_is_found_by_a_head_kept_elsewhere(hold: HomeForT
     host = hold.host.whoami()["host"]
     assert verdict(hold, "--head", str(kept))["ok"]
     assert hold("down").code == 0
-    seed = keys.load(str(hold.path / "keys"), host)  # whoever has this key can do it: only elsewhere is safe
-    tamper(hold, lambda db: rechained(db, host, lambda m: keys.sign(seed, m), 20, "invented"))
+    seed = signing_keys.load(str(hold.path / "keys"), host)  # whoever has this key can do it: only elsewhere is safe
+    tamper(hold, lambda db: rechained(db, host, lambda m: signing_keys.sign(seed, m), 20, "invented"))
     (hold.path / "journal.head").unlink()
     assert verdict(hold)["ok"]
     assert not verdict(hold, "--head", str(kept))["ok"]
@@ -300,7 +300,7 @@ def test_a_journal_written_anew_is_found_by_a_head_kept_elsewhere(hold: HomeForT
 def test_an_old_entry_signed_by_another_key_is_found(hold: HomeForTests) -> None:
     filled(hold)
     host = json.loads((hold.path / "host.json").read_text())["id"]
-    tamper(hold, lambda db: rechained(db, host, lambda m: keys.sign(b"x" * 32, m), 20, "invented"))
+    tamper(hold, lambda db: rechained(db, host, lambda m: signing_keys.sign(b"x" * 32, m), 20, "invented"))
     found = verdict(hold)
     assert (found["bad"], "signed" in found["reason"]) == (64, True)
 

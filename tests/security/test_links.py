@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from holdfast.model.limits import LIVE_MAX
-from holdfast.system import keys
+from holdfast.system import signing_keys
 from tests.support import qr
 from tests.support.console import PATIENCE_S, Browser
 from tests.support.home import HomeForTests
@@ -140,7 +140,7 @@ def test_agents_make_no_links_and_nobody_in_a_shared_terminal_does(hold: HomeFor
 
 
 def test_a_person_whose_key_is_elsewhere_gets_no_browser_here(hold: HomeForTests, browser: Browser) -> None:
-    public = keys.make(str(hold.path / "elsewhere"), "op_far")
+    public = signing_keys.make(str(hold.path / "elsewhere"), "op_far")
     hold.host.add_operator("far", "human", verbs=["view"], sessions=["*"], key=public)
     done = browser.http.post("/api/links", json={"operator": "far"})
     assert (done.status_code, done.json()["error"]["code"]) == (422, "failed")

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from holdfast.client import claim_files
-from holdfast.client.aio import AsyncHost
-from holdfast.client.sync import Host
+from holdfast.client._async.host import AsyncHost
+from holdfast.client._sync.host import Host
 from holdfast.model.errors import HoldfastError
 from tests.support.agents import ERAS, Refused, on_stdio, over_http
 from tests.support.home import HomeForTests

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.client import granting
-from holdfast.client.sync import Host
+from holdfast.client import sign_grant
+from holdfast.client._sync.host import Host
 from holdfast.model.errors import HoldfastError
-from holdfast.model.grants import Grant
-from holdfast.system import keys
+from holdfast.model.operators.grants import Grant
+from holdfast.system import signing_keys
 from tests.support.home import HOLD, HomeForTests, until
 from tests.support.operators import INSIDE, acting_as, enrol, journal, refusals
 
@@ -173,9 +173,11 @@ def test_a_grant_cannot_be_passed_on_further_than_its_depth(hold: HomeForTests) 
 def test_a_grant_that_its_maker_did_not_sign_is_refused(hold: HomeForTests) -> None:
     bot = enrol(hold, "bot")
     me = hold.host.whoami()
-    grant = granting.make(me, bot["id"], ["view"], ["*"], None, None, time.time())
-    by_bot = keys.sign(keys.load(str(hold.path / "keys"), bot["id"]), grant.signed_bytes(me["host"])).hex()
-    good = granting.sign(str(hold.path / "keys"), me, grant)
+    grant = sign_grant.make(me, bot["id"], ["view"], ["*"], None, None, time.time())
+    by_bot = signing_keys.sign(
+        signing_keys.load(str(hold.path / "keys"), bot["id"]), grant.signed_bytes(me["host"])
+    ).hex()
+    good = sign_grant.sign(str(hold.path / "keys"), me, grant)
     changed = Grant(**{**grant.as_dict(), "verbs": ["view", "type"]})
     for value, signature in ((grant, by_bot), (grant, ""), (grant, "00" * 64), (changed, good)):
         with pytest.raises(HoldfastError) as refused:

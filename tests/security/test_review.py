@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.model.errors import HoldfastError
-from holdfast.wire import requests
+from holdfast.wire import host_requests
 from tests.support.home import HomeForTests, read_all, until
 from tests.support.operators import INSIDE, acting_as, enrol, journal
 
@@ -72,9 +72,9 @@ def test_who_leaves_without_waiting_for_the_answer_is_in_the_journal_all_the_sam
 def _ask_and_leave(hold: HomeForTests, pause_ms: int, request: dict[str, Any]) -> None:
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(f"{hold.path}/host.sock")
-        sock.sendall(requests.encode({"op": "ping"}))  # it is known who asks: what follows is begun at once
+        sock.sendall(host_requests.encode({"op": "ping"}))  # it is known who asks: what follows is begun at once
         sock.recv(65536)
-        sock.sendall(requests.encode(request))
+        sock.sendall(host_requests.encode(request))
         time.sleep(pause_ms / 1000)  # leaves at another moment each time
 
 

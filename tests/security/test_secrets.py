@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HOLD, HomeForTests, read_all, until
 

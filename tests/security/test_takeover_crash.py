@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.io_sync import Wire, connect_socket
-from holdfast.client.sync import Session
+from holdfast.client._io.blocking_socket import Wire, connect_socket
+from holdfast.client._sync.host import Session
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, until, wait_fd
 from tests.support.operators import acting_as, enrol, journal

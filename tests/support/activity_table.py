@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.host.observe.net import ports
-from holdfast.model.activity import Activity, Look, judge
+from holdfast.host.observe.ports import ports
+from holdfast.model.sessions.activity import Activity, Look, judge
 
 from .ptyproc import PtyProgram
 

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from holdfast.model.home import Home
-from holdfast.wire import frames
+from holdfast.wire import keeper_frames
 from tests.support.keeperline import KeeperLine
 from tests.support.ownkeeper import AGENT
 
@@ -30,14 +30,14 @@ def flood(line: KeeperLine, size: int) -> int:
     signal.set_wakeup_fd(wake)
     stopping = False
     window = _WINDOW if size == 1 else 4
-    decoder, sock = frames.Decoder(), line.sock
+    decoder, sock = keeper_frames.Decoder(), line.sock
     sock.setblocking(False)
     sent = answered = accepted = 0
     out = bytearray()
     while out or not stopping or answered < sent:
         while not stopping and sent - answered < window and len(out) < 1 << 18:
             sent += 1
-            out += frames.input_frame(sent, 0, BYTE * size)
+            out += keeper_frames.input_frame(sent, 0, BYTE * size)
         readable, writable, _ = select.select([sock.fileno(), stop], [sock.fileno()] if out else [], [], 60)
         if stop in readable:
             os.read(stop, 64)
@@ -53,13 +53,13 @@ def flood(line: KeeperLine, size: int) -> int:
         if not data:
             break
         for kind, payload in decoder.feed(data):
-            if kind == frames.ACK:
-                answered = max(answered, frames.parse_pair(payload)[0])
+            if kind == keeper_frames.ACK:
+                answered = max(answered, keeper_frames.parse_pair(payload)[0])
                 accepted += size
-            elif kind == frames.RESULT:
-                answered = max(answered, int(frames.parse_json(payload).get("seq") or 0))
-            elif kind == frames.EVENT:
-                out += knows(frames.parse_json(payload))
+            elif kind == keeper_frames.RESULT:
+                answered = max(answered, int(keeper_frames.parse_json(payload).get("seq") or 0))
+            elif kind == keeper_frames.EVENT:
+                out += knows(keeper_frames.parse_json(payload))
     return accepted
 
 
@@ -67,14 +67,14 @@ def knows(event: dict[str, Any]) -> bytes:
     """What it says when it hears that it does not hold the controls."""
     if event["event"] != "controls" or event["controls"]["holder"] == AGENT["operator"]:
         return b""
-    return frames.message(frames.ACT, {"op": "seen", "epoch": event["controls"]["epoch"]})
+    return keeper_frames.message(keeper_frames.ACT, {"op": "seen", "epoch": event["controls"]["epoch"]})
 
 
 def deaf(line: KeeperLine, size: int) -> None:
     for n in range(1, _DEAF_FRAMES):
         if n == _DEAF_FRAMES // 2:
             os.kill(os.getpid(), signal.SIGSTOP)
-        line.sock.sendall(frames.input_frame(n, 0, BYTE * size))
+        line.sock.sendall(keeper_frames.input_frame(n, 0, BYTE * size))
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast.client.sync import Host, Session
+from holdfast.client._sync.host import Host, Session
 from holdfast.model.errors import HoldfastError
 from tests.support.needs import listed, package_of, program
 

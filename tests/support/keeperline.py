@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.model.home import Home
-from holdfast.wire import frames
-from holdfast.wire.sockets import reachable
+from holdfast.wire import keeper_frames
+from holdfast.wire.socket_address import reachable
 
 
 def dialled(path: str, *, blocking: bool = True) -> socket.socket:
@@ -40,14 +40,14 @@ class KeeperLine:
             sock = dialled(folder.keeper_socket)
         self.sock = sock
         self.sock.settimeout(60)
-        self._decoder, self._frames, self._seq = frames.Decoder(), list[tuple[int, bytes]](), 0
+        self._decoder, self._frames, self._seq = keeper_frames.Decoder(), list[tuple[int, bytes]](), 0
         self.events: list[dict[str, Any]] = []
         who = {"operator": "op_test", "kind": "human", "name": "test", "role": "operator", "via": "test"}
         rights = ["view", "type", "resize", "signal", "stop", "request_control"]
         try:
             said = {"v": 1, "token": token, "rights": rights, **who, **hello}
-            self.sock.sendall(frames.message(frames.HELLO, said))
-            self.welcome = frames.parse_json(self.next(frames.WELCOME))
+            self.sock.sendall(keeper_frames.message(keeper_frames.HELLO, said))
+            self.welcome = keeper_frames.parse_json(self.next(keeper_frames.WELCOME))
         except BaseException:
             self.sock.close()
             raise
@@ -57,8 +57,8 @@ class KeeperLine:
         while True:
             while self._frames:
                 kind, payload = self._frames.pop(0)
-                if kind == frames.EVENT:
-                    self.events.append(frames.parse_json(payload))
+                if kind == keeper_frames.EVENT:
+                    self.events.append(keeper_frames.parse_json(payload))
                 if kind in kinds:
                     return payload
             data = self.sock.recv(65536)
@@ -68,20 +68,20 @@ class KeeperLine:
     def type(self, data: bytes, epoch: int = 0) -> dict[str, Any]:
         """Type; {} when it was accepted, else the refusal."""
         self._seq += 1
-        self.sock.sendall(frames.input_frame(self._seq, epoch, data))
+        self.sock.sendall(keeper_frames.input_frame(self._seq, epoch, data))
         while True:
-            payload = self.next(frames.ACK, frames.RESULT)
+            payload = self.next(keeper_frames.ACK, keeper_frames.RESULT)
             if payload[:1] != b"{":
                 return {}
-            answer = frames.parse_json(payload)
+            answer = keeper_frames.parse_json(payload)
             if "seq" in answer:
                 error: dict[str, Any] = answer["error"]
                 return error
 
     def act(self, op: str, **request: object) -> dict[str, Any]:
-        self.sock.sendall(frames.message(frames.ACT, {"id": 99, "op": op, **request}))
+        self.sock.sendall(keeper_frames.message(keeper_frames.ACT, {"id": 99, "op": op, **request}))
         while True:
-            answer = frames.parse_json(self.next(frames.RESULT))
+            answer = keeper_frames.parse_json(self.next(keeper_frames.RESULT))
             if "id" in answer:
                 return answer
 
@@ -92,7 +92,7 @@ class KeeperLine:
                 event = self.events.pop(0)
                 if accept(event):
                     return event
-            self.next(frames.EVENT)
+            self.next(keeper_frames.EVENT)
 
     def closed(self) -> bool:
         """Whether the keeper ends this line."""

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from holdfast.client.sync import Session
+from holdfast.client._sync.host import Session
 from tests.support.home import HomeForTests
 
 LONG = 90  # seconds: an interpreter that starts on a loaded machine takes its time

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from holdfast.delta import encode
+from holdfast.delta.value_codec import JSON
 from holdfast.store.open import open_store
-from holdfast.work import delta
-from holdfast.work.parts import JSON
 from holdfast.work.service import Work
-from holdfast.work.threads import Threads
+from holdfast.work.threads.threads import Threads
 from tests.support.killing import note
 from tests.support.mortal import Boundaries
 
@@ -51,7 +51,7 @@ async def prunes(job: Json, boundaries: Boundaries) -> None:
         messages.append(f"message {n}" * 20)
         state = {"messages": messages}
         await threads.put(thread, "", f"c{n}", parent=parent, state=state, meta=b"", graph_run=f"{thread} {n % 2}")
-        note(f"{folder}/acks", json.dumps([f"c{n}", delta.state_hash(state)]))
+        note(f"{folder}/acks", json.dumps([f"c{n}", encode.state_hash(state)]))
         parent = f"c{n}"
     note(f"{folder}/acks", json.dumps(["going", 0]))
     await threads.delete_runs([f"{thread} 0"])

@@ -13,9 +13,9 @@ import signal
 import sys
 from typing import Any
 
-from holdfast.client.aio import AsyncHost
-from holdfast.wire import requests
-from holdfast.worker.runner import runner
+from holdfast.client._async.host import AsyncHost
+from holdfast.wire import host_requests
+from holdfast.worker.runner.runner import runner
 
 
 def mortal(last: str) -> None:
@@ -28,7 +28,9 @@ def mortal(last: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         passed += 1
 
-    async def exchange(self: AsyncHost, message: dict[str, Any], codec: requests.Codec = requests) -> tuple[Any, int]:
+    async def exchange(
+        self: AsyncHost, message: dict[str, Any], codec: host_requests.Codec = host_requests
+    ) -> tuple[Any, int]:
         tick()
         answer = await plain(self, message, codec)
         tick()

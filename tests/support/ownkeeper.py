@@ -13,7 +13,7 @@ from typing import Any
 
 import holdfast
 from holdfast.model.home import Home
-from holdfast.wire import frames
+from holdfast.wire import keeper_frames
 from tests.support.home import wait_fd
 from tests.support.keeperline import KeeperLine
 
@@ -90,7 +90,7 @@ class OwnKeeper:
         try:
             os.kill(self.pid, 0)
             with KeeperLine(self.home, self.id, role="host", **HUMAN) as line:
-                line.sock.sendall(frames.message(frames.ACT, {"id": 1, "op": "stop", "grace_s": 0}))
+                line.sock.sendall(keeper_frames.message(keeper_frames.ACT, {"id": 1, "op": "stop", "grace_s": 0}))
                 wait_fd(os.dup(self._pidfd), 60)
         except (OSError, AssertionError):
             self.kill_quietly()

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
-    from holdfast.keeper import facts
-    from holdfast.system import tree
+    from holdfast.keeper.observe import terminal_facts
+    from holdfast.system import process_tree
 
 SRC = Path(__file__).parents[2] / "src"
 DEADLINE_S = 30.0  # how long a condition may take on a machine that is busy with other tests
@@ -182,11 +182,11 @@ class _Holder:
     def sample(self) -> dict[str, Any]:
         self.drain()
         self.reap()
-        members = [pid for pid, _, _, _ in tree.descendants(os.getpid())]
+        members = [pid for pid, _, _, _ in process_tree.descendants(os.getpid())]
         age = None if self.last_output is None else time.monotonic() - self.last_output
         line = _ESCAPES.sub(b"", self.kept[-_TAIL:]).replace(b"\r\n", b"\n").rpartition(b"\n")[2]
         return {
-            "facts": facts.sample(self.master, self.tty, members),
+            "facts": terminal_facts.sample(self.master, self.tty, members),
             "alternate": self.alternate,
             "addressed": self.addressed,
             "hidden": self.hidden,
@@ -207,7 +207,7 @@ class _Holder:
     def end(self) -> None:
         """Kill the tree until nothing is left of it: orphans come to us, being their subreaper."""
         while True:
-            for pid, _, _, _ in tree.descendants(os.getpid()):
+            for pid, _, _, _ in process_tree.descendants(os.getpid()):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             try:

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.exec.dialect import Wrapped
 from holdfast.host.exec.marks import Mark, MarkScanner
-from holdfast.host.exec.record import Record, parse_record
-from holdfast.host.exec.wrap import probe, wrap
+from holdfast.host.exec.shell_record import Record, parse_record
+from holdfast.host.exec.shells.dialect import Wrapped
+from holdfast.host.exec.shells.wrap import probe, wrap
 
 PROMPT = b"<ready> "  # printed by every shell here, and by nothing else
 DEADLINE_S = 30.0  # how long a condition may take on a machine that is busy with other tests

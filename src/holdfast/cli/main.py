@@ -15,67 +15,67 @@ if TYPE_CHECKING:
 
 # name -> (module, what it does). Order is the order of `hold help`.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("run", "start a session and attach to it (-d: leave it in the background)"),
-    "ls": ("ls", "list the sessions"),
-    "top": ("top", "watch all sessions live"),
-    "status": ("status", "what is happening in a session, or on this host, right now"),
-    "attach": ("attach", "show a session's screen and go on live (detach: Ctrl-\\ then d)"),
-    "logs": ("logs", "print a session's output"),
-    "screen": ("screen", "print a session's rendered screen"),
-    "send": ("send", "type into a session"),
-    "exec": ("exec", "run a command in a session's own shell and return its exit code"),
-    "exec-result": ("exec_result", "how a command of a session stands or ended"),
-    "wait": ("wait", "wait for a session's exit, a prompt, a port, a text, silence"),
-    "ps": ("ps", "the processes of a session"),
-    "ports": ("ports", "listening ports, with session and pid"),
-    "files": ("files", "open files of a session, with offsets and locks"),
-    "kill": ("kill", "send a signal"),
-    "stop": ("stop", "end a session's whole process tree"),
-    "restart": ("restart", "start a session again as its next generation"),
-    "rm": ("rm", "forget an ended session"),
-    "rename": ("rename", "give a session another name"),
-    "who": ("who", "who holds the controls, and who is attached"),
-    "take": ("take", "take a session's controls"),
-    "release": ("release", "give a session's controls back"),
-    "ask": ("ask", "ask a person something, and wait for the answer"),
-    "inbox": ("inbox", "what waits for a person"),
-    "answer": ("answer", "answer an inbox item"),
-    "hand": ("hand", "hand a session's controls to another operator"),
-    "timeline": ("timeline", "who did what, in order"),
-    "journal": ("journal", "prove the record of who did what"),
-    "operator": ("operator", "who may act here, and what each may do"),
-    "replay": ("replay", "play a session's output again"),
-    "export": ("export", "write a session as an asciinema recording"),
-    "project": ("project", "a folder, its phases and its tasks: where it stands"),
-    "task": ("task", "what is to be done, under which contract; start, verify, block, cancel"),
-    "policy": ("policy", "how a project's tasks are tried: retries, backends, verification"),
-    "backend": ("backend", "the command lines that do tasks"),
-    "work": ("work", "durable runs: begin or submit one, see where it stands, end it"),
-    "step": ("step", "a step's intent before its effect, its outcome after; settle one in doubt"),
-    "note": ("note", "leave a decision, a finding or a question in a run's log"),
-    "history": ("history", "what was thought, done and seen in a run"),
-    "checkpoint": ("checkpoint", "save where a run stands; show, compare, restore, fork"),
-    "memory": ("memory", "a run's short-term memory: the window's messages, values that expire"),
-    "artifact": ("artifact", "files that a run produced, kept by their content"),
-    "claim": ("claim", "what is believed to be true of this machine, and whether it still is"),
-    "resume": ("resume", "all that somebody needs to go on with a task, a run, a project"),
-    "report": ("report", "what was done in a time span, by whom, with what result"),
-    "worker": ("worker", "run Python jobs; take over from a worker that died"),
-    "store": ("store", "which database the work is kept in"),
-    "mcp": ("mcp", "the MCP server for agents, on stdin and stdout"),
-    "connect": ("connect", "connect an agent's program to this host: claude, codex, cursor, vscode"),
-    "hook": ("hook", "an agent's own hook: its approvals and questions become inbox items"),
-    "up": ("up", "start the host, and the sessions of holdfast.toml"),
-    "down": ("down", "stop the host; sessions go on"),
-    "web": ("web", "the console in a browser: a link that logs one in, log all out"),
-    "doctor": ("doctor", "check this machine and this home"),
-    "service": ("service", "run the host under systemd"),
-    "prune": ("prune", "remove ended sessions, or ended work"),
-    "usage": ("usage", "what takes how much room on disk"),
-    "backup": ("backup", "save the home to a file"),
-    "restore": ("restore", "bring a home back from a backup"),
-    "completion": ("completion", "completion for bash, zsh or fish"),
-    "demo": ("demo", "the acceptance story, each step really done"),
+    "run": ("sessions.run", "start a session and attach to it (-d: leave it in the background)"),
+    "ls": ("sessions.ls", "list the sessions"),
+    "top": ("sessions.top", "watch all sessions live"),
+    "status": ("sessions.status", "what is happening in a session, or on this host, right now"),
+    "attach": ("terminal.attach", "show a session's screen and go on live (detach: Ctrl-\\ then d)"),
+    "logs": ("output.logs", "print a session's output"),
+    "screen": ("terminal.screen", "print a session's rendered screen"),
+    "send": ("terminal.send", "type into a session"),
+    "exec": ("terminal.exec", "run a command in a session's own shell and return its exit code"),
+    "exec-result": ("terminal.exec_result", "how a command of a session stands or ended"),
+    "wait": ("sessions.wait", "wait for a session's exit, a prompt, a port, a text, silence"),
+    "ps": ("sessions.ps", "the processes of a session"),
+    "ports": ("sessions.ports", "listening ports, with session and pid"),
+    "files": ("sessions.files", "open files of a session, with offsets and locks"),
+    "kill": ("sessions.kill", "send a signal"),
+    "stop": ("sessions.stop", "end a session's whole process tree"),
+    "restart": ("sessions.restart", "start a session again as its next generation"),
+    "rm": ("sessions.rm", "forget an ended session"),
+    "rename": ("sessions.rename", "give a session another name"),
+    "who": ("operators.who", "who holds the controls, and who is attached"),
+    "take": ("operators.take", "take a session's controls"),
+    "release": ("operators.release", "give a session's controls back"),
+    "ask": ("operators.ask", "ask a person something, and wait for the answer"),
+    "inbox": ("operators.inbox", "what waits for a person"),
+    "answer": ("operators.answer", "answer an inbox item"),
+    "hand": ("operators.hand", "hand a session's controls to another operator"),
+    "timeline": ("operators.timeline", "who did what, in order"),
+    "journal": ("operators.journal", "prove the record of who did what"),
+    "operator": ("operators.operator", "who may act here, and what each may do"),
+    "replay": ("output.replay", "play a session's output again"),
+    "export": ("output.export", "write a session as an asciinema recording"),
+    "project": ("work.project", "a folder, its phases and its tasks: where it stands"),
+    "task": ("work.task", "what is to be done, under which contract; start, verify, block, cancel"),
+    "policy": ("work.policy", "how a project's tasks are tried: retries, backends, verification"),
+    "backend": ("work.backend", "the command lines that do tasks"),
+    "work": ("work.work", "durable runs: begin or submit one, see where it stands, end it"),
+    "step": ("work.step", "a step's intent before its effect, its outcome after; settle one in doubt"),
+    "note": ("work.note", "leave a decision, a finding or a question in a run's log"),
+    "history": ("work.history", "what was thought, done and seen in a run"),
+    "checkpoint": ("work.checkpoint", "save where a run stands; show, compare, restore, fork"),
+    "memory": ("work.memory", "a run's short-term memory: the window's messages, values that expire"),
+    "artifact": ("work.artifact", "files that a run produced, kept by their content"),
+    "claim": ("work.claim", "what is believed to be true of this machine, and whether it still is"),
+    "resume": ("work.resume", "all that somebody needs to go on with a task, a run, a project"),
+    "report": ("work.report", "what was done in a time span, by whom, with what result"),
+    "worker": ("work.worker", "run Python jobs; take over from a worker that died"),
+    "store": ("admin.store", "which database the work is kept in"),
+    "mcp": ("agents.mcp", "the MCP server for agents, on stdin and stdout"),
+    "connect": ("agents.connect", "connect an agent's program to this host: claude, codex, cursor, vscode"),
+    "hook": ("agents.hook", "an agent's own hook: its approvals and questions become inbox items"),
+    "up": ("admin.up", "start the host, and the sessions of holdfast.toml"),
+    "down": ("admin.down", "stop the host; sessions go on"),
+    "web": ("admin.web", "the console in a browser: a link that logs one in, log all out"),
+    "doctor": ("admin.doctor", "check this machine and this home"),
+    "service": ("admin.service", "run the host under systemd"),
+    "prune": ("admin.prune", "remove ended sessions, or ended work"),
+    "usage": ("admin.usage", "what takes how much room on disk"),
+    "backup": ("admin.backup", "save the home to a file"),
+    "restore": ("admin.restore", "bring a home back from a backup"),
+    "completion": ("admin.completion", "completion for bash, zsh or fish"),
+    "demo": ("admin.demo", "the acceptance story, each step really done"),
 }
 
 
@@ -88,7 +88,7 @@ def parser_for(name: str) -> argparse.ArgumentParser:
     """The parser of one command, with its module's arguments."""
     import importlib
 
-    from .arguments import Parser
+    from .ui.arguments import Parser
 
     module_name, summary = COMMANDS[name]
     module = importlib.import_module("." + module_name, __package__)
@@ -150,7 +150,7 @@ def _home() -> Home:
 
 def _renew(*, any_installation: bool) -> None:
     """Have the daemon replaced that an upgrade left behind."""
-    from ..client.renewal import renew
+    from ..client.admin.replace_host import renew
 
     told = renew(_home(), any_installation=any_installation)
     if told:
@@ -177,7 +177,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         broken = HoldfastError("host_gone", f"a connection broke: {e}", "hold status says what is so; then try again")
         return _told(broken, "--json" in before)
     except (KeyError, IndexError, TypeError, AttributeError) as e:
-        from ..client.renewal import unreadable
+        from ..client.admin.replace_host import unreadable
 
         unread = unreadable(_home(), e)
         if unread is None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .aio import AsyncHost as AsyncHost
-    from .aio import AsyncSession as AsyncSession
-    from .aio import aconnect as aconnect
-    from .sync import Host as Host
-    from .sync import Session as Session
-    from .sync import connect as connect
+    from ._async.host import AsyncHost as AsyncHost
+    from ._async.host import AsyncSession as AsyncSession
+    from ._async.host import aconnect as aconnect
+    from ._sync.host import Host as Host
+    from ._sync.host import Session as Session
+    from ._sync.host import connect as connect
     from .types import ExecResult as ExecResult
     from .types import SessionStatus as SessionStatus
     from .types import WaitResult as WaitResult
 
 _HOME_OF = {
-    "AsyncHost": "aio",
-    "AsyncSession": "aio",
-    "aconnect": "aio",
-    "Host": "sync",
-    "Session": "sync",
-    "connect": "sync",
+    "AsyncHost": "_async.host",
+    "AsyncSession": "_async.host",
+    "aconnect": "_async.host",
+    "Host": "_sync.host",
+    "Session": "_sync.host",
+    "connect": "_sync.host",
     "ExecResult": "types",
     "SessionStatus": "types",
     "WaitResult": "types",

@@ -6,7 +6,7 @@ import os
 
 from ..model.limits import CLAIM_FILE_BYTES_MAX
 from ..model.times import rfc3339
-from .local_files import Opened
+from .files.local_files import Opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

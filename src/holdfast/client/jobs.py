@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import JOB_CRASHES_MAX
-from ..model.work import check_word
+from ..model.work.effects import check_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 
 from ..model import ids
-from ..system import here
+from ..system import own_process
 from ..system.kernel import register, set_name, set_undumpable, start_time
-from ..system.tree import read_stat
-from ..system.trust import check_home
+from ..system.owner_trust import check_home
+from ..system.process_tree import read_stat
+from ..system.programs import VERIFIER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["acts_for", "check_home", "register", "set_name", "set_undumpable", "start_time", "this_process"]
+__all__ = ["VERIFIER", "acts_for", "check_home", "register", "set_name", "set_undumpable", "start_time", "this_process"]
 
 _id = (0, "")  # the number that this process made up, and whose it is: a child that was forked makes its own
 # What stands between an agent and the commands it runs, and does not outlive them.
@@ -25,7 +26,7 @@ _PARENTS_MAX = 32  # a command that is further below its agent acts for itself
 def this_process() -> dict[str, Any]:
     """Which process asks for a lease, as the store keeps it: another one of the same name is another worker."""
     global _id
-    place, pid, started = here.identity()
+    place, pid, started = own_process.identity()
     if _id[0] != pid:
         _id = pid, ids.new("")
     return {"id": _id[1], "place": place, "pid": pid, "started": started}

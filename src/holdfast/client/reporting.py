@@ -8,12 +8,12 @@ if TYPE_CHECKING:
 
 
 def markdown(report: dict[str, Any]) -> str:
-    from ..work import report as words
+    from ..work.reports import markdown as words
 
     return words.markdown(report)
 
 
 def html_page(report: dict[str, Any]) -> str:
-    from ..work.report_html import page
+    from ..work.reports.html import page
 
     return page(report)

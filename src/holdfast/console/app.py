@@ -11,20 +11,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 
-from ..client.aio import AsyncHost
+from ..client._async.host import AsyncHost
 from ..model.errors import HoldfastError, not_found
 from ..model.limits import LIVE_MAX, VIEWERS_MAX
-from . import openapi, serving
-from .attach import Viewer
-from .callers import Callers, Where
-from .guard import HOST, OPERATOR, App, Guard
-from .late import LateAgents
-from .live import Feeds, Watcher
-from .login import Doors
+from .handlers.login import Doors
+from .http import endpoint, openapi
+from .http.callers import Callers, Where
+from .http.guard import HOST, OPERATOR, App, Guard
+from .http.mcp_lazy import LateAgents
+from .live.browser_socket import FULL, Line
+from .live.quota import Room
+from .live.session_feed import Feeds, Watcher
+from .live.socket_query import live_query, wanted
+from .live.terminal_socket import Viewer
 from .page import page
-from .room import Room
-from .sockets import FULL, Line
-from .views import live_query, wanted
 
 
 async def healthz(request: Request) -> JSONResponse:
@@ -33,7 +33,7 @@ async def healthz(request: Request) -> JSONResponse:
 
 
 async def _no_such(request: Request) -> Response:
-    return serving.failed(not_found("there is nothing here", "see /api/openapi.json"))
+    return endpoint.failed(not_found("there is nothing here", "see /api/openapi.json"))
 
 
 class Sockets:
@@ -92,7 +92,7 @@ def make(host: AsyncHost, where: Where) -> App:
         routing.Route("/api/login", doors.login, methods=["POST"]),
         routing.WebSocketRoute("/api/live", sockets.live),
         routing.WebSocketRoute("/api/sessions/{session}/attach", sockets.attach),
-        *(routing.Route(one.path, serving.endpoint(one), methods=[one.method]) for one in api),
+        *(routing.Route(one.path, endpoint.endpoint(one), methods=[one.method]) for one in api),
         routing.Route("/api/{rest:path}", _no_such, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         routing.Route("/api", _no_such),
         routing.Route("/mcp/{rest:path}", _no_such),

@@ -15,14 +15,14 @@ from collections.abc import Iterator
 import uvicorn
 
 from ..client import process
-from ..client.aio import AsyncHost
+from ..client._async.host import AsyncHost
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..model.limits import VIEW_MESSAGE_BYTES_MAX, WEB_REQUESTS_MAX
 from ..version import VERSION
 from .app import make
-from .callers import Where
-from .lines import Timely
+from .http.callers import Where
+from .http.slow_request import Timely
 
 _GRACE_S = 1  # for answers under way when it is told to go; streams are cut, clients come again
 _LOCK_TRIES = 50  # a tenth of a second each: the one before it is on its way out

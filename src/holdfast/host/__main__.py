@@ -15,14 +15,14 @@ if __name__ == "__main__":
     sys.path[:] = [root, *(p for p in sys.path if p not in ("", os.path.dirname(os.path.abspath(__file__))))]
 
     from holdfast.model.home import Home
-    from holdfast.system import kernel, reserve, trust
+    from holdfast.system import disk_reserve, kernel, owner_trust
 
     home, registration = Home(os.path.abspath(sys.argv[1])), ""
     try:
         # Started from inside a session, it is no part of that from here on; to read the rest takes a while.
         os.makedirs(home.path, mode=0o700, exist_ok=True)
-        if trust.home_fault(home.path) is None:
-            reserve.room_to_start(home.reserve)
+        if owner_trust.home_fault(home.path) is None:
+            disk_reserve.room_to_start(home.reserve)
             registration = kernel.register(home.roles)
     except OSError:
         pass  # a home that cannot be used: the daemon itself says so

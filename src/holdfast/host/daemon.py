@@ -18,33 +18,33 @@ from ..model import ids
 from ..model.errors import HoldfastError
 from ..model.home import Home
 from ..model.times import rfc3339
-from ..system import build, kernel, trust
-from ..system.files import read_json, write_json
-from ..system.reserve import Reserve
+from ..system import kernel, owner_trust, source_build
+from ..system.atomic_files import read_json, write_json
+from ..system.disk_reserve import Reserve
 from ..version import VERSION
-from . import stores
-from .desk import Desk
-from .doors import Doors
-from .identity import Identities
-from .ingest import Ingest
-from .journal import Journal
-from .lanes import Lanes
-from .ledger import Ledger
-from .logins import Logins
-from .news import News
-from .operations import Operations
-from .operators import Operators, os_user
-from .policy import Policies
-from .reading import Reading
-from .recovery import Recovery
-from .refusals import Refusals
-from .registry import Registry
-from .screens import Screens
-from .server import Peer, Server, listen
-from .session import Session
-from .tokens import Tokens
-from .web import Web
-from .zygote import Zygote
+from .change_feed.feed import News
+from .dispatch import Operations
+from .inbox.inbox_host import Desk
+from .isolation.session_socket import Doors
+from .journal.journal import Journal
+from .journal.ledger import Ledger
+from .journal.missed_entries import Recovery
+from .journal.refusals import Refusals
+from .journal.spool_ingest import Ingest
+from .operators.browser_logins import Logins
+from .operators.caller import Identities
+from .operators.operators import Operators, os_user
+from .operators.tokens import Tokens
+from .screen.emulators import Screens
+from .server.connection import Peer, Server, listen
+from .server.read_budget import Reading
+from .server.step_threads import Lanes
+from .sessions.registry import Registry
+from .sessions.restart_policy import Policies
+from .sessions.session import Session
+from .sessions.zygote import Zygote
+from .web.web_process import Web
+from .work import store_setting
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
@@ -78,8 +78,8 @@ class Daemon:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.started_at = time.time()
-        self.source = build.folders()  # as it was loaded, or nearly: what comes later is another build
-        threading.Thread(target=build.build_id, name="build", daemon=True).start()  # 10 ms that nobody waits for
+        self.source = source_build.folders()  # as it was loaded, or nearly: what comes later is another build
+        threading.Thread(target=source_build.build_id, name="build", daemon=True).start()  # 10 ms that nobody waits for
         self.identity = self._identity()
         self.zygote = Zygote(home.roles)
         self.news = News()
@@ -96,7 +96,7 @@ class Daemon:
         self.tokens = Tokens(self.ledger, self.operators)
         self.logins = Logins(self.ledger, self.operators)
         self.web = Web(home)
-        self.stores = stores.StoreSetting(home)
+        self.stores = store_setting.StoreSetting(home)
         self.screens = Screens()
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
@@ -128,7 +128,7 @@ class Daemon:
             "id": self.identity["id"],
             "pid": os.getpid(),
             "version": VERSION,
-            "build": build.build_id(),
+            "build": source_build.build_id(),
             "started_at": rfc3339(self.started_at),
             "zygote_pid": self.zygote.pid,
             "home": self.home.path,
@@ -177,7 +177,7 @@ class Daemon:
         with contextlib.suppress(HoldfastError):  # of a full disk: it is tried again before anything is done
             self.reserve.keep()
         try:
-            about = {**self.about(), "root": build.ROOT, "folders": self.source}
+            about = {**self.about(), "root": source_build.ROOT, "folders": self.source}
             write_json(self.home.running_file, about, durable=False)
         except OSError as e:
             log.warning("%s is not written: %s", self.home.running_file, e.strerror)
@@ -248,7 +248,7 @@ def main(home: Home, ready_fd: int) -> int:
     """Run until told to stop. 0 also when a daemon was there already: the caller gets what it wanted."""
     try:
         os.makedirs(home.path, mode=0o700, exist_ok=True)
-        trust.check_home(home.path)
+        owner_trust.check_home(home.path)
         lock = take_turn(home)
     except OSError as e:
         raise HoldfastError(
@@ -259,7 +259,7 @@ def main(home: Home, ready_fd: int) -> int:
             os.write(ready_fd, b"there")
         _tell_manager()
         return 0
-    stores.begin(home, os.environ)
+    store_setting.begin(home, os.environ)
     logging.basicConfig(filename=home.log, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     os.chmod(home.log, 0o600)
     kernel.set_name("hold-host")

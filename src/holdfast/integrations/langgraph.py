@@ -11,8 +11,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from ..client.threads import LIST, OBJECT, PLAIN, Head, Portal, Stored, Threads, Write, shadow, squeeze, unsqueeze
 from ..model.errors import HoldfastError, invalid
+from .store_thread import LIST, OBJECT, PLAIN, Head, Portal, Stored, Threads, Write, shadow, squeeze, unsqueeze
 
 try:
     from langchain_core.messages import BaseMessage

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ..client.threads import Conversations, Portal
 from ..model.errors import HoldfastError
+from .store_thread import Conversations, Portal
 
 try:
     from agents.memory import SessionABC, SessionSettings

@@ -5,7 +5,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from holdfast.keeper.zygote import main
+from holdfast.keeper.start.zygote import main
 
 if __name__ == "__main__":
     main()

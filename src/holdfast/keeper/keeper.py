@@ -17,26 +17,27 @@ from ..log.layout import STDERR, STDOUT, TERMINAL, end_on_disk
 from ..log.reader import LogReader
 from ..log.writer import OutputLog
 from ..model import limits
-from ..model.controls import Controls
-from ..model.holds import Times
 from ..model.home import SessionFolder
-from ..model.says import Listener
-from ..system import kernel, tree
-from ..system.files import read_json
-from ..wire import frames
-from . import holding, wrapped
-from .applied import Applied
-from .channel import Channel
-from .ending import finish, main_ended
-from .hello import attached, end_silent
-from .inbox import InputQueue
-from .processes import Processes
-from .program import Program
-from .queries import look_for_query
-from .receive import receive
-from .record import Record
-from .stopping import Stopping
-from .syncing import Syncing, start_sync
+from ..model.sessions.controls import Controls
+from ..model.sessions.hold_end import Times
+from ..model.sessions.program_status import Listener
+from ..system import kernel, process_tree
+from ..system.atomic_files import read_json
+from ..wire import keeper_frames
+from .channels.channel import Channel
+from .channels.frames_in import receive
+from .channels.handshake import attached, end_silent
+from .controls import controls
+from .controls.act_record import Record
+from .controls.applied_requests import Applied
+from .controls.holding_processes import Processes
+from .controls.input_queue import InputQueue
+from .end.session_end import finish, main_ended
+from .end.stop_tree import Stopping
+from .log_sync import Syncing, start_sync
+from .observe.terminal_queries import look_for_query
+from .start import bubblewrapped
+from .start.program import Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Keeper:
         self.lost_holds: tuple[str, ...] = ()  # the newest commands that lost the controls
         self.blame: str | None = None  # the operator whose signal or stop came last
         self.stopping: Stopping | None = None
-        self.main = wrapped.Main(program.pid, isolated=bool(manifest.get("wrap")), now=time.monotonic())
+        self.main = bubblewrapped.Main(program.pid, isolated=bool(manifest.get("wrap")), now=time.monotonic())
         self.input_at = self.output_at = time.time()
         self.output_moment = time.monotonic()  # the same by a clock that nobody sets
         self.typed = 0  # inputs of operators so far
@@ -209,7 +210,7 @@ class Keeper:
         elif fd == self.program.stdin:
             self.flush_input()
         elif fd in self.processes.fds:
-            holding.process_gone(self, fd)
+            controls.process_gone(self, fd)
 
     def _timers(self) -> None:
         now = time.monotonic()
@@ -219,10 +220,10 @@ class Keeper:
             self.stopping.step(self.own_tree(), now)
             self._reap()
         if 0 < self.controls.due() <= now:
-            holding.lapse(self, now)
+            controls.lapse(self, now)
         if 0 < self.record.due() <= now:
             self.record.lapse(now)
-            holding.announce(self)
+            controls.announce(self)
         if 0 < self.main.due <= now:
             self.main.look(now)
         if 0 < self._accept_due <= now:
@@ -231,8 +232,8 @@ class Keeper:
         if 0 < self.hello_due <= now:
             end_silent(self, now)
         if 0 < self.until_due <= now:
-            holding.end_overdue(self, time.time())
-            self.until_due = holding.next_until(self)
+            controls.end_overdue(self, time.time())
+            self.until_due = controls.next_until(self)
 
     # -- output --------------------------------------------------------------------------------------------
 
@@ -287,7 +288,7 @@ class Keeper:
                 self.guarded(channel, channel.send_chunk, offset, kind, data)
             elif 0 <= channel.watch < self.log.end:
                 channel.watch = -1
-                self.guarded(channel, channel.send, frames.u64_frame(frames.GREW, self.log.end))
+                self.guarded(channel, channel.send, keeper_frames.u64_frame(keeper_frames.GREW, self.log.end))
         self.log.describe(kind, offset, data, int(now * 1e6))  # after the clients: an echo need not wait for it
         if not self._sync_due:  # also while one is under way: it began before these bytes
             self._sync_due = self.output_moment + limits.SYNC_DELAY_S
@@ -336,7 +337,7 @@ class Keeper:
                     if self.channels.get(channel.fd) is not channel:
                         return
             except Exception as e:  # noqa: BLE001  (whatever a client sends, the session goes on)
-                if not isinstance(e, frames.ProtocolError | ConnectionError):
+                if not isinstance(e, keeper_frames.ProtocolError | ConnectionError):
                     import traceback
 
                     traceback.print_exc()  # keeper.err tells what it was
@@ -369,13 +370,13 @@ class Keeper:
         self.guarded(channel, channel.refuse, data)
 
     def tell(self, event: Json) -> None:
-        data = frames.message(frames.EVENT, event)
+        data = keeper_frames.message(keeper_frames.EVENT, event)
         for channel in list(self.channels.values()):
             if channel.actor is not None:
                 self.send(channel, data)
 
     def tell_host(self, event: Json) -> None:
-        data = frames.message(frames.EVENT, event)
+        data = keeper_frames.message(keeper_frames.EVENT, event)
         for channel in list(self.channels.values()):
             if channel.host:
                 self.send(channel, data)
@@ -387,7 +388,7 @@ class Keeper:
         del self.channels[channel.fd]
         self.poll.unregister(channel.fd)
         channel.sock.close()
-        holding.gone(self, channel, why)
+        controls.gone(self, channel, why)
         if channel.attach:
             self.tell_host({"event": "channels", "attached": attached(self)})
 
@@ -405,7 +406,7 @@ class Keeper:
                     self._interest(channel)
                 elif channel.paused and len(self.input) <= limits.QUEUED_INPUT_BYTES_MAX // 2:
                     channel.paused = False
-                    self.send(channel, frames.message(frames.EVENT, {"event": "room"}))
+                    self.send(channel, keeper_frames.message(keeper_frames.EVENT, {"event": "room"}))
 
     def _watch_input(self, blocked: bool) -> None:
         """Hear when the program's side takes more, while there is more."""
@@ -421,7 +422,7 @@ class Keeper:
 
     def own_tree(self) -> list[int]:
         """Every process of this session, by the kernel's word; other roles of Holdfast below us are not ours."""
-        return tree.members(os.getpid(), lambda: kernel.registered(self.roles_folder))
+        return process_tree.members(os.getpid(), lambda: kernel.registered(self.roles_folder))
 
     def _reap(self) -> None:
         empty = False
@@ -437,7 +438,7 @@ class Keeper:
                 main_ended(self, status)
         # Roles of Holdfast below us (a host started from in here) are not the session. Who cannot look is not told so.
         if self.exit is not None:
-            self.done |= empty or (not self.own_tree() and tree.read_stat(os.getpid()) is not None)
+            self.done |= empty or (not self.own_tree() and process_tree.read_stat(os.getpid()) is not None)
 
     def drain(self) -> None:
         for fd in list(self._sources):

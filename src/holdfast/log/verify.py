@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.findings import Finding, fail, ok, some
+from ..model.doctor_findings import Finding, fail, ok, some
 from .reader import LogReader
 
 

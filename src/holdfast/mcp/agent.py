@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ..client.aio import AsyncHost
+from ..client._async.host import AsyncHost
 from ..client.process import acts_for
 from ..model.errors import HoldfastError
 from ..model.limits import NAME_MAX

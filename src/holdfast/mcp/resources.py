@@ -16,11 +16,12 @@ from urllib.parse import quote, unquote
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from ..client.aio import AsyncSession
-from ..client.terminal import to_text
+from ..client._async.host import AsyncSession
+from ..client.terminal_output import to_text
 from ..model.errors import HoldfastError
-from . import cells, guide, texts
+from . import guide
 from .agent import Agent
+from .tools import cell_output, token_budget
 
 Json = dict[str, Any]
 
@@ -65,7 +66,8 @@ def templates() -> list[types.ResourceTemplate]:
         types.ResourceTemplate(uri_template=f"{SCHEME}sessions/{{session}}/log", name="the end of a session's output"),
         types.ResourceTemplate(uri_template=f"{SCHEME}tasks/{{task}}", name="a task"),
         types.ResourceTemplate(
-            uri_template=f"{cells.PREFIX}{{session}}/{{exec_id}}/{{n}}/{{type}}", name="an output of a kernel's cell"
+            uri_template=f"{cell_output.PREFIX}{{session}}/{{exec_id}}/{{n}}/{{type}}",
+            name="an output of a kernel's cell",
         ),
     ]
 
@@ -73,12 +75,12 @@ def templates() -> list[types.ResourceTemplate]:
 async def read(agent: Agent, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
     """What an address stands for now; an error of ours is the protocol's "no such resource", with our words."""
     try:
-        if uri.startswith(cells.PREFIX):
+        if uri.startswith(cell_output.PREFIX):
             return await _cell(agent, uri)
         kind, text = await _read(agent, uri)
     except HoldfastError as e:
         raise MCPError(types.INVALID_PARAMS, e.line(), {"uri": uri, **e.as_dict()}) from None
-    return types.TextResourceContents(uri=uri, mime_type=kind, text=texts.sendable(text))
+    return types.TextResourceContents(uri=uri, mime_type=kind, text=token_budget.sendable(text))
 
 
 async def _read(agent: Agent, uri: str) -> tuple[str, str]:
@@ -98,7 +100,7 @@ async def _read(agent: Agent, uri: str) -> tuple[str, str]:
         return "text/plain", _MARK + (await agent.host.call("screen", session=name))["text"]
     seen = await agent.host.call("status", session=name)
     end = seen["output"]["end"]
-    begin = max(seen["output"]["start"], end - texts.budget(_LOG_TOKENS))
+    begin = max(seen["output"]["start"], end - token_budget.budget(_LOG_TOKENS))
     session = AsyncSession(agent.host, seen["id"], seen["name"])
     data = b"".join([chunk.data async for chunk in session.output(begin, end=end)]) if end > begin else b""
     return "text/plain", _MARK + to_text(data)
@@ -106,17 +108,19 @@ async def _read(agent: Agent, uri: str) -> tuple[str, str]:
 
 async def _cell(agent: Agent, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
     """Whole: what is kept of a cell is bounded where it is kept."""
-    wanted = cells.meant(uri)
+    wanted = cell_output.meant(uri)
     value = None
     if wanted is not None:
         session, exec_id, n, mime = wanted
         result = await agent.host.call("exec_result", session=session, exec_id=exec_id)
-        value = cells.found(result, n, mime)
+        value = cell_output.found(result, n, mime)
     if wanted is None or value is None:
         raise HoldfastError("not_found", f"no resource {uri[:120]!r}", "exec names them, and old ones are forgotten")
-    data = cells.content(value, mime)
-    if cells.is_text(mime):
-        return types.TextResourceContents(uri=uri, mime_type=mime, text=texts.sendable(data.decode("utf-8", "replace")))
+    data = cell_output.content(value, mime)
+    if cell_output.is_text(mime):
+        return types.TextResourceContents(
+            uri=uri, mime_type=mime, text=token_budget.sendable(data.decode("utf-8", "replace"))
+        )
     return types.BlobResourceContents(uri=uri, mime_type=mime, blob=base64.b64encode(data).decode())
 
 

@@ -15,13 +15,14 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from ..client.aio import AsyncHost
+from ..client._async.host import AsyncHost
 from ..model.errors import HoldfastError, of_the_disk
 from ..version import VERSION
-from . import asking, guide, patience, resources, schemas, sessions, texts, work
+from . import guide, resources
 from .agent import Agent
-from .call import Call
-from .watching import LIST, WATCHED_MAX, Watchers, mark
+from .subscriptions import LIST, WATCHED_MAX, Watchers, mark
+from .tools import ask, schemas, sessions, time_limits, token_budget, work
+from .tools.call import Call
 
 Json = dict[str, Any]
 Who = Callable[[Any], Awaitable[Agent]]  # the agent behind a request's context
@@ -36,7 +37,7 @@ _HANDLERS: dict[str, Callable[[Call, Json], Awaitable[Any]]] = {
     "send": sessions.send,
     "kill": sessions.kill,
     "ports": sessions.ports,
-    "ask": asking.ask,
+    "ask": ask.ask,
     "resume": work.resume,
     "task": work.task,
     "step": work.step,
@@ -79,7 +80,7 @@ class Surface:
             if wrong is not None:
                 raise HoldfastError("invalid", *wrong)
             agent = await self._who(ctx)
-            limit = patience.limit(self._wait_max, client_name(ctx))
+            limit = time_limits.limit(self._wait_max, client_name(ctx))
             call = Call(agent, ctx, limit, params.input_responses, params.request_state)
             answer = await _HANDLERS[name](call, args)
         except HoldfastError as e:
@@ -196,7 +197,7 @@ def _watchers(ctx: Any) -> Watchers:
 def _result(answer: Json, *, error: bool = False) -> types.CallToolResult:
     """Once as data and once as text, because some clients show their model only one of them."""
     text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-    clean = texts.sendable(text)
+    clean = token_budget.sendable(text)
     if clean != text:
         answer = json.loads(clean)
     return types.CallToolResult(content=[types.TextContent(text=clean)], structured_content=answer, is_error=error)

@@ -11,9 +11,9 @@ from typing import Any
 from mcp.server.stdio import stdio_server
 
 from . import agent as identity
-from . import patience
 from .agent import Agent
 from .server import build, client_name
+from .tools import time_limits
 
 
 class One:
@@ -37,7 +37,7 @@ class One:
 
 async def serve(name: str | None, wait_max: str | None) -> None:
     one = One(name or os.environ.get("HOLDFAST_OPERATOR"))
-    server, options = build(one.who, patience.configured(wait_max, os.environ))
+    server, options = build(one.who, time_limits.configured(wait_max, os.environ))
     try:
         async with stdio_server() as (read, write):
             try:

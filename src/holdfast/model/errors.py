@@ -63,7 +63,7 @@ def from_dict(data: dict[str, Any]) -> HoldfastError:
     """The error as it was raised at the other end; the two that programs catch by class keep their class."""
     code, message, hint = data.get("code", "failed"), data.get("message", "failed"), data.get("hint", "")
     if code in ("fenced", "in_doubt"):
-        from .work import Fenced, StepInDoubt
+        from .work.effects import Fenced, StepInDoubt
 
         return Fenced(message, hint) if code == "fenced" else StepInDoubt(message, hint, data.get("report"))
     return HoldfastError(code, message, hint)

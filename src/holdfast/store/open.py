@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.errors import invalid
-from ..model.stores import FORMS, is_server, without_password
+from ..model.work.store_setting import FORMS, is_server, without_password
 from .base import Store
 
 

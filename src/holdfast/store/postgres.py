@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 from ..model.errors import HoldfastError
 from ..model.limits import STORE_WAIT_S
-from ..model.stores import without_password
+from ..model.work.store_setting import without_password
 from .base import Query, Quick, Row, Transaction
 from .migrations import VERSIONS, all_migrations, outstanding, statements
 from .postgres_quick import TEXTS

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from ..model.errors import HoldfastError
-from ..system.arrival import FLUSHED_S, Arrival
+from ..system.brief_poll import FLUSHED_S, Arrival
 from .base import Quick, Transaction
 from .postgres import AWAY, PostgresStore, translate
 from .postgres_quick import TEXTS

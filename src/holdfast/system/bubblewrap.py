@@ -11,14 +11,14 @@ import tempfile
 import zlib
 from typing import Any
 
-from ..model import isolation
 from ..model.errors import HoldfastError
-from ..model.isolation import Machine, Place, View
-from . import wrapping
+from ..model.sessions import isolation
+from ..model.sessions.isolation import Machine, Place, View
+from . import bubblewrap_entry, programs
 
 _PROBE_S = 20.0  # it takes milliseconds; a machine that swaps may take seconds, one that hangs never ends
 _PATH = "/usr/local/bin:/usr/bin:/bin"  # looked at besides PATH: a daemon may have been started with little of it
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGE = programs.ROOT
 _NAMESPACES = (
     "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1, or "
     "kernel.apparmor_restrict_unprivileged_userns=0, or the security profile of your container"
@@ -109,9 +109,9 @@ def order(session: str, view: View, machine: Machine, place: Place, env: dict[st
     root, it is a start as another user."""
     order: dict[str, Any] = {"path": find(), "env": {}}
     staged = None
-    if wrapping.kernels_root():
+    if bubblewrap_entry.kernels_root():
         trees = isolation.trees(view, machine, place)
-        staged = {path: f"{wrapping.STAGE}/{n}" for n, (path, _) in enumerate(trees)}
+        staged = {path: f"{bubblewrap_entry.STAGE}/{n}" for n, (path, _) in enumerate(trees)}
         order |= {"uid": _uid(session), "trees": trees}
     return order | {"options": isolation.options(view, machine, place, env, staged)}
 
@@ -125,11 +125,11 @@ def probe(order: dict[str, Any], machine: Machine) -> str:
     """Start nothing of consequence with the very order of a start; the complaint, '' when it works."""
     whole = order | {"command": isolation.launched([find("true")], machine, terminal=False)}
     if order.get("uid"):
-        command: list[Any] = [sys.executable, "-I", "-S", wrapping.__file__]
+        command: list[Any] = [sys.executable, "-I", "-S", bubblewrap_entry.__file__]
         fds: list[int] = []
         given = json.dumps(whole).encode()
     else:
-        (command, fds), given = wrapping.words(whole), b""
+        (command, fds), given = bubblewrap_entry.words(whole), b""
     try:
         done = subprocess.run(
             command,

@@ -6,7 +6,7 @@ import errno
 import os
 import time
 
-from .tree import descendants
+from .process_tree import descendants
 
 ROOT = "/sys/fs/cgroup"
 _REMOVE_TRIES, _REMOVE_PAUSE_S = 20, 0.05  # a killed process is reaped within milliseconds; a second is long

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..model.findings import Finding, ok, warn
+from ..model.doctor_findings import Finding, ok, warn
 from . import cgroup
 
 LIMITS = ("pids", "memory")

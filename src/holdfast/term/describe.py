@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.term import modes
 from holdfast.term.cells import Pen, Row, Run
-from holdfast.term.paint import flows
+from holdfast.term.restore import flows
 from holdfast.term.sgr import sgr
 from holdfast.term.snapshot import Cursor, Grid, State
 

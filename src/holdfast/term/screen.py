@@ -7,7 +7,8 @@ import struct
 from types import TracebackType
 from typing import Any
 
-from holdfast.term import describe, ghostty, mend, modes, paint, snapshot
+from holdfast.term import describe, ghostty, modes, snapshot, split_wide_cells
+from holdfast.term import restore as paint
 from holdfast.term.cells import Row
 from holdfast.term.ghostty import EngineError, Terminal, TerminalEngineMissing
 from holdfast.term.reset import reset_sequence
@@ -153,7 +154,7 @@ class Screen:
         _check_size(cols, rows)
         if cols < self.size[0]:
             body, unfinished = self._encode()
-            mended = mend.without_halves(body, cols)
+            mended = split_wide_cells.without_halves(body, cols)
             if mended is not None:
                 cut = self._terminal
                 self._use(Terminal.decode(mended, *self.size, OPEN_MAX))

@@ -7,7 +7,7 @@ import hashlib
 import time
 from typing import Any
 
-from ..work import brief
+from ..work.briefs import budget
 from ..work.service import Work
 from .store import refused
 from .workers import working
@@ -111,7 +111,7 @@ class BriefsSuite:
             await work.task_fail(task="demo/2", why="given up")
             left = (await work.brief_facts(target="2", project="demo"))["in_doubt"]
             assert [(s["key"], s["run_state"]) for s in left] == [("pay", "failed")]
-            document = brief.build(facts | {"sessions": []}, 4000)
+            document = budget.build(facts | {"sessions": []}, 4000)
             assert document["next_action"]["kind"] == "settle_step"
             with refused("not_found"):
                 await work.brief_facts(target="99", project="demo")

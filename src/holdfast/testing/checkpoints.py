@@ -7,8 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from ..delta import encode
+from ..model.work import run_state
 from ..store.base import Query, Store, Transaction
-from ..work import checkpoint_rows, delta, notes, replay
+from ..work.checkpoints import rows as checkpoint_rows
+from ..work.runs import log
 from ..work.service import Work
 from .store import opened, refused
 
@@ -69,7 +72,7 @@ class _Busy:
     async def write(self, transaction: Callable[[], Transaction[Any]]) -> Any:
         self._said += 1
         body, request = f'"message {self._said}"', f"req_busy_{self._said}"
-        await self._store.write(lambda: notes.append(self._run, "message", body, None, "other", None, request))
+        await self._store.write(lambda: log.append(self._run, "message", body, None, "other", None, request))
         return await self._store.write(transaction)
 
     async def read(self, transaction: Callable[[], Transaction[Any]]) -> Any:
@@ -101,7 +104,7 @@ class CheckpointSuite:
         async with working(store_url) as work:
             found = await work.checkpoint_show(run=mine["run"])
             assert {k: found["state"][k] for k in state} == state
-            assert found["hash"] == saved["hash"] == delta.state_hash(found["state"])
+            assert found["hash"] == saved["hash"] == encode.state_hash(found["state"])
 
     async def test_fields_that_are_not_given_keep_their_values_and_the_logs_messages_are_in(
         self, store_url: str
@@ -128,7 +131,7 @@ class CheckpointSuite:
             for n in range(80):
                 await act(work, mine, chance, n)
                 live, at = await work.checkpoints.live(run)  # kept in memory, entry by entry
-                hashes[at] = delta.state_hash(live)
+                hashes[at] = encode.state_hash(live)
             await work.checkpoints.drain()
             made = await work.checkpoint_ls(run=run)
             assert {c["kind"] for c in made} == {"milestone", "periodic"}
@@ -136,7 +139,7 @@ class CheckpointSuite:
             before = await work.step_ls(run=run)
             for at, wanted in hashes.items():
                 told = await work.history(run=run, at=at)
-                assert told["hash"] == wanted == delta.state_hash(told["state"]), at
+                assert told["hash"] == wanted == encode.state_hash(told["state"]), at
                 assert [e["seq"] for e in told["entries"]] == list(range(1, at + 1))
             # From the log alone, without the periodic ones, it is the same again.
             await work.store.write(lambda: _without_periodic(run))
@@ -343,11 +346,11 @@ class CheckpointSuite:
         import base64
 
         async with working(store_url) as work:
-            mine, encoder = await begun(work), delta.Encoder()
-            change = encoder.change(replay.blank() | {"goal": "a"})
+            mine, encoder = await begun(work), encode.Encoder()
+            change = encoder.change(run_state.blank() | {"goal": "a"})
             put: Json = {"hash": change.hash, "size": change.size, "record": base64.b64encode(change.record).decode()}
             first = await work.checkpoint_put(log_upto=1, **put, **mine)
-            change = encoder.change(replay.blank() | {"goal": "b"})
+            change = encoder.change(run_state.blank() | {"goal": "b"})
             put = {"hash": change.hash, "size": change.size, "record": base64.b64encode(change.record).decode()}
             put |= {"base": first["seq"], "base_hash": first["hash"]}
             with refused("conflict"):
@@ -414,7 +417,7 @@ def _without_periodic(run: str) -> Transaction[None]:
     rows = yield Query("SELECT seq, hash FROM checkpoint WHERE run = ? AND kind = 'milestone'", (run,))
     for seq, digest in rows:
         records = yield from checkpoint_rows.chain(run, seq)
-        yield from checkpoint_rows.compact(run, seq, digest, delta.whole(delta.restore(records, digest)))
+        yield from checkpoint_rows.compact(run, seq, digest, encode.whole(encode.restore(records, digest)))
     yield Query("DELETE FROM checkpoint WHERE run = ? AND kind = 'periodic'", (run,))
 
 

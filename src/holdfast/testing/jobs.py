@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from ..system import here
+from ..system import own_process
 from ..work.service import Work
 from .store import refused
 from .workers import SHORT_S, expired, working
@@ -21,7 +21,7 @@ async def claim(work: Work, worker: str, *, jobs: tuple[str, ...] = ("a",), **op
 
 def process(id: str) -> dict[str, Any]:
     """This process, as a worker of this number tells it."""
-    place, pid, started = here.identity()
+    place, pid, started = own_process.identity()
     return {"id": id, "place": place, "pid": pid, "started": started}
 
 
@@ -33,11 +33,11 @@ def dead(id: str) -> dict[str, Any]:
 @asynccontextmanager
 async def here_is(place: str) -> AsyncIterator[None]:
     """As seen from another machine."""
-    real, here.place = here.place, lambda: place
+    real, own_process.place = own_process.place, lambda: place
     try:
         yield
     finally:
-        here.place = real
+        own_process.place = real
 
 
 class JobsSuite:

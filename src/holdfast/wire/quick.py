@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from . import requests
+from . import host_requests
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -15,13 +15,13 @@ _decode = msgspec.json.Decoder().decode
 
 def encode(value: object) -> bytes:
     try:
-        return requests.framed(_encode(value))
+        return host_requests.framed(_encode(value))
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):
-        return requests.encode(value)
+        return host_requests.encode(value)
 
 
 def parsed(data: bytes) -> object:
     try:
         return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return requests.parsed(data)
+        return host_requests.parsed(data)

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..model import ids
-from ..model.work import check_word
+from ..model.work.effects import check_word
 from ..store.base import Quick
-from . import runs, stepping, values
+from ..wire import json_values
+from .runs import rows as runs
+from .steps import rows as stepping
 
 Json = dict[str, Any]
 
@@ -74,14 +76,14 @@ def _end(
 ) -> Quick | None:
     if not runs.whole(run):
         return None
-    text, answer = values.encode(result, "the result"), {"key": key, "state": "done"}
+    text, answer = json_values.encode(result, "the result"), {"key": key, "state": "done"}
     if effect == "none":  # never begun on paper
         intent = stepping.intended(run, key, effect, args, action, None, why, None, None, by or us, request)
         body = stepping.outcome_body(intent.action or key, intent.why)
         return Quick("step_done", (*_intended(intent, epoch, intent.stable_key, body), text, request), answer)
     if effect is not None or args is not None or action is not None:
         return None  # what it was is known since it was begun: whoever says it again is to be listened to
-    body = _DONE if why is None else stepping.outcome_body(None, values.said(why, "the reason"))
+    body = _DONE if why is None else stepping.outcome_body(None, json_values.said(why, "the reason"))
     head = run, check_word("a step's key", key), epoch, by or us, body
     return Quick("step_ended", (*head, text, check_word("a request", request)), answer)
 
@@ -105,7 +107,7 @@ def _next(
         return None
     coming = stepping.intended(run, key, effect, args, action, None, why, None, None, by or us, request)
     stable = coming.stable_key
-    text = values.encode(ended.get("result"), "the result")
+    text = json_values.encode(ended.get("result"), "the result")
     before = check_word("a step's key", ended["key"]), text, check_word("a request", ended["request"]), _DONE
     return Quick(
         "step_following", (*_intended(coming, epoch, stable), None, None, *before), stepping.to_execute(stable, epoch)
@@ -126,7 +128,7 @@ def _intended(intent: stepping.Intent, epoch: int, stable_key: str, body: str | 
         intent.effect,
         intent.action,
         intent.args_hash,
-        values.shown(intent.args),
+        json_values.shown(intent.args),
         stable_key,
         intent.request,
         intent.session,

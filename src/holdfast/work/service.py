@@ -25,22 +25,28 @@ from ..model.limits import (
     UPLOAD_S,
     VALUE_BYTES_MAX,
 )
-from ..model.work import LOG_KINDS, RUN_STATES, check_word
+from ..model.work.effects import LOG_KINDS, RUN_STATES, check_word
 from ..store.base import Store
-from . import artifacts, leases, notes, runs, stepping, task_runs, tasks, values
-from .brief_calls import BriefCalls
-from .calls import CheckpointCalls
-from .change_calls import ChangeCalls
-from .claim_calls import ClaimCalls
+from ..wire import json_values
+from .artifacts import rows as artifacts
+from .briefs.facts import BriefCalls
+from .checkpoints.ops import CheckpointCalls
+from .claims.ops import ClaimCalls
 from .foreseen import foreseen
-from .job_calls import JobCalls
-from .processes import check_process
-from .session_calls import SessionCalls
-from .task_calls import TaskCalls
-from .task_rows import Asked
+from .runs import lease, log
+from .runs import rows as runs
+from .runs.ops import JobCalls
+from .runs.session_ops import SessionCalls
+from .runs.worker_process import check_process
+from .steps import rows as stepping
+from .tasks import attempts
+from .tasks import run_end as task_runs
+from .tasks.change_ops import ChangeCalls
+from .tasks.ops import TaskCalls
+from .tasks.rows import Asked
 
 Json = dict[str, Any]
-_text = values.said
+_text = json_values.said
 T = TypeVar("T")
 _LISTED_MAX = 1000  # runs or log entries in one answer; a following call goes on from there
 
@@ -99,10 +105,10 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
             request=request or ids.new("req_"),
             task=None if task is None else check_word("a task", task),
             run=None if run is None else await self._run(run),
-            params=None if params is None else values.encode(params, "the run's params"),
-            items=None if items is None else values.encode(runs.check_items(items), "the run's items"),
+            params=None if params is None else json_values.encode(params, "the run's params"),
+            items=None if items is None else json_values.encode(runs.check_items(items), "the run's items"),
             worker=None if worker is None else check_word("a worker", worker),
-            ttl=leases.check_ttl(ttl_s),
+            ttl=lease.check_ttl(ttl_s),
             again=again,
             parent=parent,
             by=by or self.by,
@@ -114,15 +120,15 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         if key is None or wanted.run is not None:
             return await self.store.write(lambda: runs.begin(wanted))
         asked = self._asked(by, wanted.request, why)
-        return await self.store.write(lambda: tasks.start(key, wanted, None, False, asked))
+        return await self.store.write(lambda: attempts.start(key, wanted, None, False, asked))
 
     async def lease_renew(self, *, run: str, epoch: int, ttl_s: float = RUN_LEASE_S, by: str | None = None) -> Json:
-        ttl = leases.check_ttl(ttl_s)
-        until = await self.store.write(lambda: leases.renew(run, epoch, ttl))
+        ttl = lease.check_ttl(ttl_s)
+        until = await self.store.write(lambda: lease.renew(run, epoch, ttl))
         return {"epoch": epoch, "lease_until": runs._time(until)}
 
     async def lease_release(self, *, run: str, epoch: int, by: str | None = None) -> Json:
-        return {"released": await self.store.write(lambda: leases.release(run, epoch))}
+        return {"released": await self.store.write(lambda: lease.release(run, epoch))}
 
     async def run_end(
         self,
@@ -137,7 +143,11 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
     ) -> Json:
         if state not in RUN_STATES[1:]:
             raise invalid(f"a run ends as one of {', '.join(RUN_STATES[1:])}", f"not {str(state)[:40]!r}")
-        text, asked, run = values.encode(outcome, "the run's outcome"), request or ids.new("req_"), await self._run(run)
+        text, asked, run = (
+            json_values.encode(outcome, "the run's outcome"),
+            request or ids.new("req_"),
+            await self._run(run),
+        )
         reason = _text(why, "the reason")
         return await self.store.write(
             lambda: task_runs.end_run(run, epoch, state, text, Asked(by or self.by, asked, reason))
@@ -176,7 +186,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         """Note that this run uses a session, from this output offset on."""
         run = await self._run(run)
         check_word("a session", session)
-        return await self.store.write(lambda: notes.use_session(run, session, generation, from_offset, epoch))
+        return await self.store.write(lambda: log.use_session(run, session, generation, from_offset, epoch))
 
     # -- steps -----------------------------------------------------------------------------------------------------
 
@@ -217,7 +227,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         request: str | None = None,
     ) -> Json:
         """The outcome. A step without effect passes what it was (`effect`, `args`, `action`) here: one write in all."""
-        text = values.encode(result, f"the result of step {key!r}")
+        text = json_values.encode(result, f"the result of step {key!r}")
         intent = await self._intent(run, key, effect or "unsafe", args, action, None, why, None, None, by, request)
         return await self.store.write(lambda: stepping.end(intent, epoch, effect, text))
 
@@ -238,7 +248,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         """The outcome of one step (`ended`: its key, result and request) and the intent of the next, in one write."""
         if type(ended) is not dict or not {"key", "request"} <= ended.keys() or effect == "none":
             raise invalid("step_next takes what ended (key, result, request) and a step with effect", "see the docs")
-        text = values.encode(ended.get("result"), f"the result of step {ended['key']!r}")
+        text = json_values.encode(ended.get("result"), f"the result of step {ended['key']!r}")
         done = await self._intent(run, ended["key"], "unsafe", None, None, None, None, None, None, by, ended["request"])
         coming = await self._intent(run, key, effect, args, action, None, why, None, None, by, request)
         return await self.store.write(lambda: stepping.following(done, text, coming, epoch))
@@ -278,7 +288,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
     ) -> Json:
         """Say what happened to a step in doubt: `done` (with its result), `not_done` or `failed` (it may run again)."""
         run, asked = await self._run(run), request or ids.new("req_")
-        text, proof = values.encode(result, "the result"), _text(evidence, "the evidence")
+        text, proof = json_values.encode(result, "the result"), _text(evidence, "the evidence")
         who = check_word("who settles", by or self.by)
         return await self.store.write(lambda: stepping.settle(run, key, str(outcome), text, who, proof, epoch, asked))
 
@@ -295,11 +305,11 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
     async def step_find(self, *, run: str, key: str, by: str | None = None) -> Json | None:
         """One step, or null."""
         run = await self._run(run)
-        return await self.store.read(lambda: notes.one_step(run, check_word("a step's key", key)))
+        return await self.store.read(lambda: log.one_step(run, check_word("a step's key", key)))
 
     async def step_ls(self, *, run: str, state: str | None = None, by: str | None = None) -> list[Json]:
         run = await self._run(run)
-        return await self.store.read(lambda: notes.all_steps(run, state))
+        return await self.store.read(lambda: log.all_steps(run, state))
 
     # -- the log ---------------------------------------------------------------------------------------------------
 
@@ -316,18 +326,18 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         request: str | None = None,
     ) -> Json:
         """One more entry of the run's log. With an epoch it is the worker's; without, an operator's remark."""
-        body = notes.with_why(body, _text(why, "the reason"))
+        body = log.with_why(body, _text(why, "the reason"))
         if kind not in LOG_KINDS[4:]:
             raise invalid(f"a log entry is one of {', '.join(LOG_KINDS[4:])}", f"not {str(kind)[:40]!r}")
-        run, text, asked = await self._run(run), values.encode(body, f"the {kind}"), request or ids.new("req_")
-        seq = await self.store.write(lambda: notes.append(run, kind, text, epoch, by or self.by, step, asked))
+        run, text, asked = await self._run(run), json_values.encode(body, f"the {kind}"), request or ids.new("req_")
+        seq = await self.store.write(lambda: log.append(run, kind, text, epoch, by or self.by, step, asked))
         return {"seq": seq}
 
     async def log_read(
         self, *, run: str, after: int = 0, upto: int | None = None, limit: int = _LISTED_MAX, by: str | None = None
     ) -> list[Json]:
         run, most = await self._run(run), max(1, min(int(limit), _LISTED_MAX))
-        return await self.store.read(lambda: notes.entries(run, after, upto, most))
+        return await self.store.read(lambda: log.entries(run, after, upto, most))
 
     # -- artifacts -------------------------------------------------------------------------------------------------
 
@@ -369,10 +379,10 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         if sha256 is None:
             raise invalid("an artifact needs its content or its hash", "pass data, or send pieces and pass sha256")
         content = artifacts.check_hash(sha256)
-        origin = values.encode(sources or [], "the sources")
+        origin = json_values.encode(sources or [], "the sources")
         who, asked, reason = by or self.by, request or ids.new("req_"), _text(why, "the reason")
         return await self.store.write(
-            lambda: notes.explained(
+            lambda: log.explained(
                 artifacts.put(run, name, content, raw, media=media, made_by=who, sources=origin, epoch=epoch),
                 run,
                 f"put artifact {name}",
@@ -406,7 +416,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         run, who, asked = await self._run(run), by or self.by, request or ids.new("req_")
         reason = _text(why, "the reason")
         return await self.store.write(
-            lambda: notes.explained(
+            lambda: log.explained(
                 artifacts.remove(run, name, epoch), run, f"remove artifact {name}", reason, epoch, who, asked
             )
         )

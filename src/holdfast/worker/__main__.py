@@ -1,4 +1,4 @@
-"""`python -m holdfast.worker OPTIONS`: what `hold worker` becomes. OPTIONS is a JSON object; see cli/worker.py."""
+"""`python -m holdfast.worker OPTIONS`: what `hold worker` becomes. OPTIONS is a JSON object; see cli/work/worker.py."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import logging
 import sys
 
 from ..model.errors import HoldfastError
-from .events import Events
-from .load import load
-from .worker import Worker
+from .event_lines import Events
+from .jobs.load import load
+from .jobs.worker import Worker
 
 
 def main() -> int:

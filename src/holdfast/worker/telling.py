@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .events import put
+from .event_lines import put
 
 _WORDS = {
     "ready": "{runner} looks for tasks of {project}",

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-BROKEN = "import sys; from holdfast.cli import main, ls; ls.run = lambda args: {body}; sys.exit(main.main(['ls', *sys.argv[1:]]))"
+BROKEN = "import sys; from holdfast.cli import main; from holdfast.cli.sessions import ls; ls.run = lambda args: {body}; sys.exit(main.main(['ls', *sys.argv[1:]]))"
 RAISES = "(_ for _ in ()).throw({error}(32, 'Broken pipe'))"
 
 

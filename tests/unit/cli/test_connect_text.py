@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.cli.connecting import clients, json_edit, outdated, plan, toml_edit
-from holdfast.cli.connecting.clients import File, Value
-from holdfast.cli.connecting.json_text import BrokenError, scan
+from holdfast.cli.agents.connecting import agent_programs, change_plan, json_edit, outdated, toml_edit
+from holdfast.cli.agents.connecting.agent_programs import File, Value
+from holdfast.cli.agents.connecting.json_positions import BrokenError, scan
 from holdfast.model.errors import HoldfastError
 
 ENTRY = {"command": "/opt/hold", "args": ["mcp"]}
 SERVERS = [Value(("mcpServers", "holdfast"), ENTRY)]
-HOOKS = [Value(("hooks", e), g, append=True) for e, g in clients.claude_hooks(["/opt/bin/hold"], {})]
+HOOKS = [Value(("hooks", e), g, append=True) for e, g in agent_programs.claude_hooks(["/opt/bin/hold"], {})]
 
 
 def file(form: str, values: list[Value] | None = None) -> File:
@@ -71,24 +71,24 @@ TOML_TEXTS = [
 )
 def test_connecting_adds_our_value_and_nothing_else_and_undoing_gives_every_byte_back(form: str, text: str) -> None:
     wanted = file(form)
-    change = plan.connect(wanted, text, None)
+    change = change_plan.connect(wanted, text, None)
     assert change.after is not None
-    before, after = plan.read(text, form), plan.read(change.after, form)
+    before, after = change_plan.read(text, form), change_plan.read(change.after, form)
     path = wanted.values[0].path
     assert after[path[0]][path[1]] == ENTRY
     after[path[0]].pop(path[1])
     before.get(path[0], {}).pop(path[1], None)
     assert {k: v for k, v in after.items() if v != {}} == {k: v for k, v in before.items() if v != {}}
-    again = plan.connect(wanted, change.after, change.record(False))
+    again = change_plan.connect(wanted, change.after, change.record(False))
     assert again.what == "none"
-    assert plan.disconnect(wanted, change.after, change.record(False)).after == text
+    assert change_plan.disconnect(wanted, change.after, change.record(False)).after == text
 
 
 def test_a_file_that_we_made_goes_away_again_and_its_skeleton_with_it() -> None:
     for form in ("json", "jsonc", "toml"):
-        made = plan.connect(file(form), None, None)
+        made = change_plan.connect(file(form), None, None)
         assert made.what == "made"
-        assert plan.disconnect(file(form), made.after, made.record(True)).what == "removed"
+        assert change_plan.disconnect(file(form), made.after, made.record(True)).what == "removed"
 
 
 @pytest.mark.parametrize(
@@ -101,20 +101,20 @@ def test_a_file_that_we_made_goes_away_again_and_its_skeleton_with_it() -> None:
     ],
 )
 def test_what_others_wrote_meanwhile_stays_when_we_leave(form: str, text: str) -> None:
-    change = plan.connect(file(form), text, None)
+    change = change_plan.connect(file(form), text, None)
     assert change.after is not None
     later = change.after.replace('"a": 1', '"a": 1, "later": true').replace("a = 1", "later = true\na = 1")
     later = later.replace('"x": {}', '"x": {}, "y": {}')
-    left = plan.disconnect(file(form), later, change.record(False)).after
+    left = change_plan.disconnect(file(form), later, change.record(False)).after
     assert left is not None
     assert "holdfast" not in left
-    expected = plan.read(
+    expected = change_plan.read(
         text.replace('"a": 1', '"a": 1, "later": true')
         .replace("a = 1", "later = true\na = 1")
         .replace('"x": {}', '"x": {}, "y": {}'),
         form,
     )
-    assert plan.read(left, form) == expected
+    assert change_plan.read(left, form) == expected
     assert ("// behind" in left) == ("// behind" in text)
     assert ("# one" in left) == ("# one" in text)
 
@@ -129,19 +129,19 @@ def test_the_hooks_of_others_stay_in_their_places_and_ours_of_another_installati
     }
     text = json.dumps(theirs, indent=2)
     wanted = File("/x/settings.json", "json", HOOKS, False)
-    change = plan.connect(wanted, text, None)
+    change = change_plan.connect(wanted, text, None)
     assert change.after is not None
-    data = plan.read(change.after, "json")
+    data = change_plan.read(change.after, "json")
     assert data["hooks"]["Stop"][0] == theirs["hooks"]["Stop"][0]
-    assert [clients.is_ours(g) for g in data["hooks"]["Stop"]] == [False, True]
+    assert [agent_programs.is_ours(g) for g in data["hooks"]["Stop"]] == [False, True]
     assert [g["hooks"][0]["command"] for g in data["hooks"]["SessionStart"]] == ["/opt/bin/hold hook claude"]
-    assert plan.connect(wanted, change.after, change.record(False)).what == "none"
-    assert plan.disconnect(wanted, change.after, change.record(False)).after == text
+    assert change_plan.connect(wanted, change.after, change.record(False)).what == "none"
+    assert change_plan.disconnect(wanted, change.after, change.record(False)).after == text
     # Changed since: what is ours goes, with the arrays that were made for it, and nothing of anybody else.
     changed = change.after.replace('"opus"', '"sonnet"')
-    left = plan.disconnect(wanted, changed, change.record(False)).after
+    left = change_plan.disconnect(wanted, changed, change.record(False)).after
     assert left is not None
-    assert plan.read(left, "json") == {
+    assert change_plan.read(left, "json") == {
         "hooks": {"Stop": theirs["hooks"]["Stop"], "SessionStart": []},
         "model": "sonnet",
     }
@@ -149,12 +149,12 @@ def test_the_hooks_of_others_stay_in_their_places_and_ours_of_another_installati
 
 def test_connecting_from_another_place_replaces_what_we_wrote_and_still_leads_back_to_the_beginning() -> None:
     text = '{\n  "a": 1\n}\n'
-    first = plan.connect(file("json"), text, None)
+    first = change_plan.connect(file("json"), text, None)
     moved = file("json", [Value(("mcpServers", "holdfast"), {"command": "/new/hold", "args": ["mcp"]})])
-    second = plan.connect(moved, first.after, first.record(False))
+    second = change_plan.connect(moved, first.after, first.record(False))
     assert second.after is not None
-    assert plan.read(second.after, "json")["mcpServers"]["holdfast"]["command"] == "/new/hold"
-    assert plan.disconnect(moved, second.after, second.record(False)).after == text
+    assert change_plan.read(second.after, "json")["mcpServers"]["holdfast"]["command"] == "/new/hold"
+    assert change_plan.disconnect(moved, second.after, second.record(False)).after == text
 
 
 @pytest.mark.parametrize(
@@ -176,19 +176,19 @@ def test_connecting_from_another_place_replaces_what_we_wrote_and_still_leads_ba
 )
 def test_a_broken_file_is_refused_in_one_line(form: str, text: str, says: str) -> None:
     with pytest.raises(HoldfastError) as e:
-        plan.connect(file(form), text, None)
+        change_plan.connect(file(form), text, None)
     assert says in e.value.line()
     assert "\n" not in e.value.line()
 
 
 def test_a_table_that_only_looks_like_ours_inside_a_string_is_not_touched() -> None:
     text = "note = '''\n[mcp_servers.holdfast]\ncommand = \"x\"\n'''\n"
-    change = plan.connect(file("toml"), text, None)
+    change = change_plan.connect(file("toml"), text, None)
     assert change.after is not None
     assert change.after.startswith(text)
-    assert plan.disconnect(file("toml"), change.after, change.record(False)).after == text
+    assert change_plan.disconnect(file("toml"), change.after, change.record(False)).after == text
     with pytest.raises(HoldfastError) as e:
-        plan.disconnect(file("toml"), change.after + "# changed\n", change.record(False))
+        change_plan.disconnect(file("toml"), change.after + "# changed\n", change.record(False))
     assert "by hand" in e.value.line()
 
 
@@ -210,10 +210,10 @@ def test_any_json_comes_back_to_the_byte(data: dict[str, Any], indent: Any, esca
         return
     text = json.dumps(data, indent=indent, ensure_ascii=escaped)
     assert scan(text, False).value == data
-    change = plan.connect(file("json"), text, None)
+    change = change_plan.connect(file("json"), text, None)
     assert change.after is not None
     assert json.loads(change.after) == {**data, "mcpServers": {**data.get("mcpServers", {}), "holdfast": ENTRY}}
-    assert plan.disconnect(file("json"), change.after, change.record(False)).after == text
+    assert change_plan.disconnect(file("json"), change.after, change.record(False)).after == text
     left = json_edit.apply(change.after, json_edit.take(change.after, ("mcpServers", "holdfast"), None, False))
     assert json.loads(left) == {**data, "mcpServers": data.get("mcpServers", {})}
 
@@ -233,27 +233,32 @@ def test_undoing_a_text_that_is_another_one_says_so() -> None:
 @pytest.mark.parametrize("record", [None, {"after": "", "splices": [], "paths": [], "made": False}])
 @pytest.mark.parametrize("client", ["cursor", "codex"])
 def test_an_entry_that_only_has_our_name_is_not_ours_to_take(client: str, record: dict[str, Any] | None) -> None:
-    places = clients.Places({}, "/home/u", "/p")
-    here, there = (clients.files(client, "user", ["/opt/hold"], {"HOLDFAST_HOME": h}, places)[0] for h in ("/a", "/b"))
+    places = agent_programs.Places({}, "/home/u", "/p")
+    here, there = (
+        agent_programs.files(client, "user", ["/opt/hold"], {"HOLDFAST_HOME": h}, places)[0] for h in ("/a", "/b")
+    )
     own = {
         "cursor": '{"mcpServers": {"holdfast": {"command": "mine", "args": ["mcp"]}}}\n',
         "codex": '[mcp_servers.holdfast]\ncommand = "mine"\nargs = ["mcp"]\n',
     }[client]
-    assert plan.disconnect(here, own, record).after == own, "somebody's own"
-    other = plan.connect(there, None, None).after
-    assert plan.disconnect(here, other, record).after == other, "another home's"
-    taken = plan.disconnect(there, other, record).after
+    assert change_plan.disconnect(here, own, record).after == own, "somebody's own"
+    other = change_plan.connect(there, None, None).after
+    assert change_plan.disconnect(here, other, record).after == other, "another home's"
+    taken = change_plan.disconnect(there, other, record).after
     assert "hold" not in str(taken)
 
 
 def test_the_hooks_of_another_home_stay_when_this_one_leaves() -> None:
     a, b = (
-        [Value(("hooks", e), g, append=True) for e, g in clients.claude_hooks(["/opt/hold"], {"HOLDFAST_HOME": h})]
+        [
+            Value(("hooks", e), g, append=True)
+            for e, g in agent_programs.claude_hooks(["/opt/hold"], {"HOLDFAST_HOME": h})
+        ]
         for h in ("/a", "/b")
     )
-    other = plan.connect(file("json", b), "{}\n", None).after
-    assert plan.disconnect(file("json", a), other, None).after == other
-    assert "hold" not in str(plan.disconnect(file("json", b), other, None).after)
+    other = change_plan.connect(file("json", b), "{}\n", None).after
+    assert change_plan.disconnect(file("json", a), other, None).after == other
+    assert "hold" not in str(change_plan.disconnect(file("json", b), other, None).after)
 
 
 def _settings(*events: str, home: str = "", program: str = "hold") -> str:
@@ -262,7 +267,7 @@ def _settings(*events: str, home: str = "", program: str = "hold") -> str:
 
 
 def test_hooks_of_an_older_version_are_told_by_what_they_lack() -> None:
-    every = [event for event, _, _ in clients.HOOKS]
+    every = [event for event, _, _ in agent_programs.HOOKS]
     older = [e for e in every if not e.startswith("PostToolUse")]
     assert outdated.lacks(_settings(*older), "/h", "/h") == ["PostToolUse", "PostToolUseFailure"]
     assert outdated.lacks(_settings(*every), "/h", "/h") == []

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from holdfast.cli import log_writers
+from holdfast.cli.output import log_formats
 from holdfast.client.types import Chunk
 from holdfast.model.patterns import pattern
 
 
 def printed(capfdbinary: pytest.CaptureFixture[bytes], chunks: list[Chunk], **options: object) -> tuple[bytes, bytes]:
     asked: dict[str, object] = {"as_json": False, "raw": False, "pipes": False, "grep": None, "tail": None, "end": 0}
-    writer = log_writers.choose(**{**asked, **options})  # type: ignore[arg-type]
+    writer = log_formats.choose(**{**asked, **options})  # type: ignore[arg-type]
     for chunk in chunks:
         writer.chunk(chunk)
     writer.close()
@@ -89,8 +89,8 @@ def test_of_the_matches_that_were_there_only_the_last_are_printed_and_all_that_c
 def test_a_line_without_end_is_printed_before_it_fills_the_memory(
     capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_writers, "_LINE_BYTES_MAX", 10)
-    writer = log_writers.choose(as_json=False, raw=False, pipes=False, grep=None, tail=None, end=0)
+    monkeypatch.setattr(log_formats, "_LINE_BYTES_MAX", 10)
+    writer = log_formats.choose(as_json=False, raw=False, pipes=False, grep=None, tail=None, end=0)
     writer.chunk(Chunk(0, b"a" * 20))
     assert capfdbinary.readouterr().out == b"a" * 20
     writer.close()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.cli import top
-from holdfast.cli.replay import delays
+from holdfast.cli.output.replay import delays
+from holdfast.cli.sessions import top
 
 
 def test_pauses_follow_the_recording_its_speed_and_the_longest_allowed() -> None:

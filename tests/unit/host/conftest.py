@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.session import Session
+from holdfast.host.sessions.session import Session
 from holdfast.model.home import Home
 
 

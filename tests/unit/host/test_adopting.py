@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host import handed
-from holdfast.host.registry import Registry
-from holdfast.host.zygote import Zygote
+from holdfast.host.sessions import handed
+from holdfast.host.sessions.registry import Registry
+from holdfast.host.sessions.zygote import Zygote
 from holdfast.model.home import Home
-from holdfast.system.files import write_json
+from holdfast.system.atomic_files import write_json
 from tests.support.home import until_async
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.host import recipe
+from holdfast.host.sessions import manifest
 
 ASKED: dict[str, Any] = {
     "command": ["python", "-I", "verifier.py", "[]"],
@@ -22,18 +22,18 @@ ACTOR = {"operator": "op_ada", "kind": "human", "name": "ada"}
 
 
 def started(**change: Any) -> dict[str, Any]:
-    made = recipe.manifest({**ASKED, **change}, "ses_1", (), "/links", ACTOR, "/home", "boot", 1.0)
+    made = manifest.manifest({**ASKED, **change}, "ses_1", (), "/links", ACTOR, "/home", "boot", 1.0)
     return {**made, "bound_by": ["op_bot"]}
 
 
 def test_what_was_started_by_the_same_request_is_alike() -> None:
-    assert recipe.alike(started(), ASKED, [])
-    assert recipe.alike(started(), ASKED, ["op_bot"])
+    assert manifest.alike(started(), ASKED, [])
+    assert manifest.alike(started(), ASKED, ["op_bot"])
 
 
 def test_where_a_starter_sat_makes_no_difference() -> None:
     env = {"PATH": "/bin", "SHLVL": "3", "SSH_TTY": "/dev/pts/1", "HOLDFAST_OPERATOR": "ada", "PWD": "/root"}
-    assert recipe.alike(started(env=env), ASKED, [])
+    assert manifest.alike(started(env=env), ASKED, [])
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_where_a_starter_sat_makes_no_difference() -> None:
     ],
 )
 def test_anything_else_does(change: dict[str, Any]) -> None:
-    assert not recipe.alike(started(**change), ASKED, [])
+    assert not manifest.alike(started(**change), ASKED, [])
 
 
 def test_one_that_was_isolated_restarted_or_bound_by_fewer_is_another() -> None:
-    assert not recipe.alike({**started(), "isolation": {"network": False}}, ASKED, [])
-    assert not recipe.alike({**started(), "generation": 2}, ASKED, [])
-    assert not recipe.alike(started(), ASKED, ["op_eve"])
+    assert not manifest.alike({**started(), "isolation": {"network": False}}, ASKED, [])
+    assert not manifest.alike({**started(), "generation": 2}, ASKED, [])
+    assert not manifest.alike(started(), ASKED, ["op_eve"])

@@ -8,13 +8,13 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from holdfast.host.link import KeeperLink
-from holdfast.host.ops.base import Base
-from holdfast.host.registry import Registry
-from holdfast.host.session import Session
-from holdfast.host.zygote import Zygote
+from holdfast.host.base import Base
+from holdfast.host.sessions.keeper_link import KeeperLink
+from holdfast.host.sessions.registry import Registry
+from holdfast.host.sessions.session import Session
+from holdfast.host.sessions.zygote import Zygote
 from holdfast.model.home import Home
-from holdfast.wire import frames
+from holdfast.wire import keeper_frames
 
 Json = dict[str, Any]
 FREE: Json = {"holder": None, "kind": None, "name": None, "epoch": 0, "since": None}
@@ -31,18 +31,18 @@ class Keeper:
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
-        self._sock, self._decoder = sock, frames.Decoder()
+        self._sock, self._decoder = sock, keeper_frames.Decoder()
 
     async def asked(self) -> Json:
         """The next thing that is asked, after HELLO."""
         loop = asyncio.get_running_loop()
         while True:
             for kind, payload in self._decoder.feed(await loop.sock_recv(self._sock, 65536)):
-                if kind == frames.ACT:
-                    return frames.parse_json(payload)
+                if kind == keeper_frames.ACT:
+                    return keeper_frames.parse_json(payload)
 
     async def says(self, *said: tuple[int, Json]) -> None:
-        data = b"".join(frames.message(kind, value) for kind, value in said)
+        data = b"".join(keeper_frames.message(kind, value) for kind, value in said)
         await asyncio.get_running_loop().sock_sendall(self._sock, data)
 
 
@@ -55,19 +55,19 @@ async def test_an_answer_that_is_older_than_an_event_behind_it_does_not_undo_it(
     with theirs:
         keeper, link = Keeper(theirs), KeeperLink(ours)
         link.hail({})
-        await keeper.says((frames.WELCOME, status(keeper=1, pid=2)))
+        await keeper.says((keeper_frames.WELCOME, status(keeper=1, pid=2)))
         assert await link.welcomed()
         registry.linked(session, link)
         asking = asyncio.create_task(Base()._end(session))
         number = (await keeper.asked())["id"]
         taken: Json = {"event": "controls", "controls": HELD}
-        await keeper.says((frames.RESULT, {"id": number, "ok": status()}), (frames.EVENT, taken))
+        await keeper.says((keeper_frames.RESULT, {"id": number, "ok": status()}), (keeper_frames.EVENT, taken))
         await asking
         assert session.controls == HELD
         asking = asyncio.create_task(Base()._end(session))
         number = (await keeper.asked())["id"]
-        over = [(frames.EVENT, {"event": kind, "exit": ENDED, "end": 0}) for kind in ("exit", "ended")]
-        await keeper.says((frames.RESULT, {"id": number, "ok": status()}), *over)
+        over = [(keeper_frames.EVENT, {"event": kind, "exit": ENDED, "end": 0}) for kind in ("exit", "ended")]
+        await keeper.says((keeper_frames.RESULT, {"id": number, "ok": status()}), *over)
         await asking
         assert (session.state, session.exit) == ("exited", ENDED)
         link.close()

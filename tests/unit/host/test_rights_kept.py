@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.host.identity import Identities
-from holdfast.host.ledger import Ledger
-from holdfast.host.operators import Operator, Operators
-from holdfast.model import grants
-from holdfast.model.grants import Grant
+from holdfast.host.journal.ledger import Ledger
+from holdfast.host.operators.caller import Identities
+from holdfast.host.operators.operators import Operator, Operators
 from holdfast.model.home import Home
+from holdfast.model.operators import grants
+from holdfast.model.operators.grants import Grant
 
 ADA = Operator("op_ada", "ada", "human", "", "hst_one", 0.0, None)
 

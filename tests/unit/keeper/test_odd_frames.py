@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.wire import frames
-from holdfast.wire.sockets import reachable
+from holdfast.wire import keeper_frames
+from holdfast.wire.socket_address import reachable
 from tests.support.ownkeeper import AGENT, HUMAN, OwnKeeper
 
 OPS = (
@@ -128,16 +128,16 @@ def request(rng: random.Random) -> bytes:
 
 def frame(rng: random.Random) -> bytes:
     kind = rng.choice((2, 3, 4, 5, 5, 5, 5, 6, 1, 0, 7, 65, 255))
-    if kind == frames.ACT and rng.random() < 0.9:
-        return frames.frame(kind, request(rng))
-    if kind == frames.ACT:
-        return frames.frame(
+    if kind == keeper_frames.ACT and rng.random() < 0.9:
+        return keeper_frames.frame(kind, request(rng))
+    if kind == keeper_frames.ACT:
+        return keeper_frames.frame(
             kind, rng.choice((b"", b"[]", b"1", b"{", DEEP.encode(), b'{"op":' + DEEP.encode(), b"\xff\xfe{}", b"null"))
         )
     payload = rng.randbytes(rng.choice((0, 1, 4, 8, 15, 16, 17, 30, 200)))
-    if kind == frames.INPUT and rng.random() < 0.5:
+    if kind == keeper_frames.INPUT and rng.random() < 0.5:
         payload = struct.pack(">QQ", rng.choice((0, 1, 2**64 - 1)), rng.choice((0, 1, 2**64 - 1))) + b"x"
-    return frames.frame(kind, payload)
+    return keeper_frames.frame(kind, payload)
 
 
 def alive(keeper: OwnKeeper) -> None:
@@ -163,9 +163,9 @@ def test_no_frame_hurts_the_keeper(keeper: OwnKeeper, seed: int, role: str) -> N
                     answers += data
             except ConnectionError:
                 continue
-            for kind, payload in frames.Decoder().feed(answers):
-                if kind in (frames.RESULT, frames.EVENT):
-                    frames.parse_json(payload)  # and no NaN comes back
+            for kind, payload in keeper_frames.Decoder().feed(answers):
+                if kind in (keeper_frames.RESULT, keeper_frames.EVENT):
+                    keeper_frames.parse_json(payload)  # and no NaN comes back
     alive(keeper)
 
 
@@ -207,16 +207,18 @@ def test_a_malformed_hello_ends_the_line(keeper: OwnKeeper, hello: dict[str, Any
 
 def test_a_second_hello_makes_nobody_someone_else(keeper: OwnKeeper) -> None:
     with keeper.line(AGENT) as line:
-        line.sock.sendall(frames.message(frames.HELLO, {"v": 1, "token": "secret", "rights": ["type"], **HUMAN}))
+        line.sock.sendall(
+            keeper_frames.message(keeper_frames.HELLO, {"v": 1, "token": "secret", "rights": ["type"], **HUMAN})
+        )
         assert line.closed()
     alive(keeper)
 
 
 def test_nothing_is_heard_before_hello(keeper: OwnKeeper) -> None:
     for first in (
-        frames.message(frames.ACT, {"id": 1, "op": "stop"}),
-        frames.input_frame(1, 0, b"x"),
-        frames.read(0),
+        keeper_frames.message(keeper_frames.ACT, {"id": 1, "op": "stop"}),
+        keeper_frames.input_frame(1, 0, b"x"),
+        keeper_frames.read(0),
         b"\xff" * 64,
     ):
         address, folder = reachable(keeper.folder.keeper_socket)
@@ -243,7 +245,7 @@ def test_an_endless_frame_is_not_waited_for(keeper: OwnKeeper) -> None:
 def test_a_reader_of_nonsense_ranges_harms_nothing(keeper: OwnKeeper) -> None:
     with keeper.line() as line:
         for start, to in ((2**64 - 1, 2**64 - 1), (2**64 - 1, 0), (5, 3), (2**63, 2**64 - 1), (0, 0)):
-            line.sock.sendall(frames.read(start, to))
-        line.sock.sendall(frames.u64_frame(frames.WATCH, 2**64 - 1))
+            line.sock.sendall(keeper_frames.read(start, to))
+        line.sock.sendall(keeper_frames.u64_frame(keeper_frames.WATCH, 2**64 - 1))
         assert "ok" in line.act("status")
     alive(keeper)

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.mcp import patience, resources, schemas, texts
+from holdfast.mcp import resources
+from holdfast.mcp.tools import schemas, time_limits, token_budget
 from holdfast.model.errors import HoldfastError
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**5), st.integers(1, 5000))
 def test_ranges_keep_the_budget_and_both_ends(start: int, size: int, most: int) -> None:
-    found = texts.ranges(start, start + size, most)
+    found = token_budget.ranges(start, start + size, most)
     assert sum(b - a for a, b in found) == min(size, most)
     if size:
         assert (found[0][0], found[-1][1]) == (start, start + size)
@@ -21,43 +22,43 @@ def test_ranges_keep_the_budget_and_both_ends(start: int, size: int, most: int) 
 @given(st.text(alphabet="ab\né漢", max_size=1500), st.integers(1, 400))
 def test_cut_edges_lose_nothing_that_the_omitted_range_does_not_name(text: str, most: int) -> None:
     data = text.encode()
-    wanted = texts.ranges(0, len(data), most)
+    wanted = token_budget.ranges(0, len(data), most)
     if len(wanted) < 2:
         return
     (a, b), (c, d) = wanted
-    head, tail = texts.cut_end(data[a:b]), texts.cut_start(data[c:d])
+    head, tail = token_budget.cut_end(data[a:b]), token_budget.cut_start(data[c:d])
     at = d - len(tail)
-    shown, omitted = texts.joined([(0, head), (at, tail)], len(data))
+    shown, omitted = token_budget.joined([(0, head), (at, tail)], len(data))
     covered = head + b"".join(data[gap["from"] : gap["to"]] for gap in omitted) + tail
     assert covered == data
     assert "�" not in shown, "no letter is cut in two"
 
 
 def test_a_gap_at_the_end_is_named_too() -> None:
-    assert texts.joined([(10, b"abc")], 20) == ("abc", [{"from": 13, "to": 20}])
-    assert texts.joined([], 5) == ("", [])
+    assert token_budget.joined([(10, b"abc")], 20) == ("abc", [{"from": 13, "to": 20}])
+    assert token_budget.joined([], 5) == ("", [])
 
 
 def test_each_client_is_waited_for_as_long_as_it_bears() -> None:
-    assert patience.limit(None, "") == patience.limit(None, "mcp") == patience.DEFAULT_S < 5
-    assert patience.limit(None, "codex-mcp-client") == 50
-    assert patience.limit(None, "claude-code") > patience.limit(None, "Claude Desktop") > patience.DEFAULT_S
-    assert patience.limit(7.0, "claude-code") == 7.0
-    assert patience.wanted(None, 4) == 4
-    assert patience.wanted(100, 4) == 4
-    assert patience.wanted(0, 4) == 0
+    assert time_limits.limit(None, "") == time_limits.limit(None, "mcp") == time_limits.DEFAULT_S < 5
+    assert time_limits.limit(None, "codex-mcp-client") == 50
+    assert time_limits.limit(None, "claude-code") > time_limits.limit(None, "Claude Desktop") > time_limits.DEFAULT_S
+    assert time_limits.limit(7.0, "claude-code") == 7.0
+    assert time_limits.wanted(None, 4) == 4
+    assert time_limits.wanted(100, 4) == 4
+    assert time_limits.wanted(0, 4) == 0
     for wrong in (-1.0, float("nan")):
         with pytest.raises(HoldfastError):
-            patience.wanted(wrong, 4)
+            time_limits.wanted(wrong, 4)
 
 
 def test_the_flag_goes_before_the_environment() -> None:
-    assert patience.configured(None, {}) is None
-    assert patience.configured(None, {patience.ENV: "30s"}) == 30
-    assert patience.configured("1m", {patience.ENV: "30s"}) == 60
+    assert time_limits.configured(None, {}) is None
+    assert time_limits.configured(None, {time_limits.ENV: "30s"}) == 30
+    assert time_limits.configured("1m", {time_limits.ENV: "30s"}) == 60
     for wrong in ("0", "1h", "soon"):
         with pytest.raises(HoldfastError) as refused:
-            patience.configured(wrong, {})
+            time_limits.configured(wrong, {})
         assert refused.value.exit_status == 2
 
 

@@ -13,7 +13,7 @@ from tests.support.needs import program
 PROGRAM = """
 import asyncio, os, sys
 from holdfast.store.open import open_store
-from holdfast.work.near import NearWork
+from holdfast.work.blocking_calls import NearWork
 from holdfast.work.service import Work
 
 async def main(folder, effect, steps, callers, thread):

@@ -16,7 +16,7 @@ from holdfast.store import postgres_near
 from holdfast.store.base import Query, Quick, Transaction
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.postgres_near import Line, NearPostgres
-from holdfast.system.arrival import Arrival
+from holdfast.system.brief_poll import Arrival
 from holdfast.work.service import Work
 from tests.support.postgres import Server
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.model.errors import HoldfastError
-from holdfast.model.stores import without_password
+from holdfast.model.work.store_setting import without_password
 from holdfast.store.migrations import all_migrations, outstanding, statements
 from holdfast.store.open import open_store
 from holdfast.store.postgres import PostgresStore, translate

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast.model.errors import HoldfastError
-from holdfast.model.work import Fenced
+from holdfast.model.work.effects import Fenced
 from holdfast.store.base import Quick, Transaction
 from holdfast.store.sqlite import SqliteStore
 from holdfast.work.foreseen import foreseen

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.model import isolation
 from holdfast.model.errors import HoldfastError
-from holdfast.model.isolation import Place, View
-from holdfast.system import bubblewrap, wrapping
+from holdfast.model.sessions import isolation
+from holdfast.model.sessions.isolation import Place, View
+from holdfast.system import bubblewrap, bubblewrap_entry
 from tests.support.needs import needs
 
 
@@ -46,7 +46,7 @@ def test_a_bubblewrap_that_may_not_make_namespaces_is_told_with_what_helps(tmp_p
     assert "user namespaces" in bubblewrap.advice(complaint)
 
 
-@pytest.mark.skipif(not wrapping.kernels_root(), reason="only what root isolates becomes another user")
+@pytest.mark.skipif(not bubblewrap_entry.kernels_root(), reason="only what root isolates becomes another user")
 def test_a_file_system_that_cannot_show_its_files_as_another_s_is_told_with_what_helps() -> None:
     order = {"path": bubblewrap.find(), "options": [], "env": {}, "uid": 2_100_000_000, "trees": [["/proc", True]]}
     complaint = bubblewrap.probe(order, bubblewrap.look())

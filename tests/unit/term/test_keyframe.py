@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from holdfast.term.mend import crc32c
 from holdfast.term.screen import Screen
 from holdfast.term.snapshot import MAGIC, PAGE, RECORD
+from holdfast.term.split_wide_cells import crc32c
 from tests.unit.term.compare import assert_same
 from tests.unit.term.test_restore import CASES
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.term.forward import TerminalFilter
 from holdfast.term.reset import reset_sequence
 from holdfast.term.screen import Screen
+from holdfast.term.terminal_filter import TerminalFilter
 from tests.unit.term.compare import assert_same, differences, restored
 
 # What a program wrote before the client attached, and what it writes then.

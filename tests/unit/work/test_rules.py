@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast.model.errors import HoldfastError
-from holdfast.model.work import EFFECTS, STEP_STATES, Fenced, StepInDoubt
+from holdfast.model.work.effects import EFFECTS, STEP_STATES, Fenced, StepInDoubt
 from holdfast.store.base import Held, Step
-from holdfast.work import leases, runs, steps, values
+from holdfast.wire import json_values
+from holdfast.work.runs import lease, rows
+from holdfast.work.steps import rules
 
 
 def a_step(**changes: Any) -> Step:
@@ -52,7 +54,7 @@ def test_beginning_again_executes_only_what_did_not_happen_or_may_happen_twice(
     state: str, effect: str, outcome: str
 ) -> None:
     step = a_step(state=state, effect=effect, outcome=outcome if state == "settled" else None)
-    decision = steps.begin(step, args_hash="h", effect=effect, request="other").decision
+    decision = rules.begin(step, args_hash="h", effect=effect, request="other").decision
     happened = state == "done" or (state == "settled" and outcome == "done")
     not_happened = state == "failed" or (state == "settled" and outcome == "not_done")
     if happened:
@@ -65,15 +67,15 @@ def test_beginning_again_executes_only_what_did_not_happen_or_may_happen_twice(
 
 def test_only_the_same_request_finds_its_own_intent() -> None:
     step = a_step()
-    assert steps.begin(step, args_hash="h", effect="unsafe", request="r1") == steps.Begin("execute", "nothing")
-    assert steps.begin(step, args_hash="h", effect="unsafe", request="r2") == steps.Begin("in_doubt", "doubt")
+    assert rules.begin(step, args_hash="h", effect="unsafe", request="r1") == rules.Begin("execute", "nothing")
+    assert rules.begin(step, args_hash="h", effect="unsafe", request="r2") == rules.Begin("in_doubt", "doubt")
 
 
 def test_a_lease_is_over_at_the_very_moment_it_ends() -> None:
-    leases.check(a_lease(now=99), 3)
+    lease.check(a_lease(now=99), 3)
     for held, epoch in ((a_lease(now=100), 3), (a_lease(), 2), (a_lease(), 4), (a_lease(ended_at=50), 3)):
         with pytest.raises(Fenced):
-            leases.check(held, epoch)
+            lease.check(held, epoch)
 
 
 @pytest.mark.parametrize(
@@ -89,18 +91,18 @@ def test_a_lease_is_over_at_the_very_moment_it_ends() -> None:
 def test_a_live_lease_yields_to_its_own_worker_and_a_hand_to_a_worker(holder: str, asking: str, allowed: bool) -> None:
     held = a_lease(worker=holder)
     if allowed:
-        leases.may_take(held, asking)
+        lease.may_take(held, asking)
     else:
         with pytest.raises(HoldfastError):
-            leases.may_take(held, asking)
-    leases.may_take(a_lease(worker=holder, now=100), asking)
+            lease.may_take(held, asking)
+    lease.may_take(a_lease(worker=holder, now=100), asking)
 
 
 def test_the_end_of_a_step_belongs_to_its_epoch() -> None:
-    assert steps.end(a_step(epoch=3), key="k", epoch=3, request="e", effect=None) == "update"
-    assert steps.end(a_step(end_request="e", state="done"), key="k", epoch=3, request="e", effect=None) == "again"
+    assert rules.end(a_step(epoch=3), key="k", epoch=3, request="e", effect=None) == "update"
+    assert rules.end(a_step(end_request="e", state="done"), key="k", epoch=3, request="e", effect=None) == "again"
     with pytest.raises(StepInDoubt) as doubt:
-        steps.end(a_step(state="in_doubt", epoch=2), key="k", epoch=3, request="e", effect=None)
+        rules.end(a_step(state="in_doubt", epoch=2), key="k", epoch=3, request="e", effect=None)
     assert doubt.value.report["key"] == "k"
     assert doubt.value.as_dict()["report"]["effect"] == "unsafe"
 
@@ -115,7 +117,7 @@ def test_items_are_found_by_the_tail_of_a_key() -> None:
         "other:z": "done",
         "move:e": "pending",
     }
-    assert runs.sort_items(items, states) == {
+    assert rows.sort_items(items, states) == {
         "total": 4,
         "done": ["a"],
         "in_doubt": ["b:c"],
@@ -125,13 +127,13 @@ def test_items_are_found_by_the_tail_of_a_key() -> None:
 
 
 def test_the_same_value_is_the_same_text() -> None:
-    assert values.encode({"b": 1, "a": [1, (2, 3)]}, "x") == values.encode({"a": (1, [2, 3]), "b": 1}, "x")
+    assert json_values.encode({"b": 1, "a": [1, (2, 3)]}, "x") == json_values.encode({"a": (1, [2, 3]), "b": 1}, "x")
 
 
 @pytest.mark.parametrize("value", [object(), "\udcff", {1: {2, object()}}, "x" * (9 << 20), [b"x" * (9 << 20)]])
 def test_what_cannot_be_kept_is_told_in_one_line(value: object) -> None:
     with pytest.raises(HoldfastError) as told:
-        values.encode(value, "the message")
+        json_values.encode(value, "the message")
     assert told.value.code == "invalid"
     assert "the message" in told.value.message
     assert len(told.value.line()) < 500

@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ...model.isolation import EXCHANGE
-from ...system.files import write_new
-from ..session import Session
-from .dialect import Wrapped
-from .heard import Heard
+from ...model.sessions.isolation import EXCHANGE
+from ...system.atomic_files import write_new
+from ..sessions.session import Session
 from .marks import MARK_BYTES, MarkScanner
-from .record import Record, read_record
-from .results import Results, ended
+from .recent_output import Heard
+from .results_file import Results, ended
+from .shell_record import Record, read_record
+from .shells.dialect import Wrapped
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from holdfast.host.exec.record import read_record
+from holdfast.host.exec.shell_record import read_record
 
 TOKEN = "0123456789abcdef" * 2
 RECORD = f"holdfast-exec 1 {TOKEN} 3 2\n/srv\nend {TOKEN}\n".encode()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.host.exec.watching import Watching
-from holdfast.model.activity import Activity
+from holdfast.host.exec.monitor import Watching
+from holdfast.model.sessions.activity import Activity
 
 DRAWING = Activity("full_screen", "likely", "raw mode, and the cursor is placed by row and column")
 MENU = Activity("menu", "likely", "python reads the terminal")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from holdfast.host.exec.results import Results
+from holdfast.host.exec.results_file import Results
 from holdfast.model import limits
 
 

@@ -1,0 +1,1 @@
+"""Commands about the host, the home and the machine. Stand on the client and `cli.ui`."""

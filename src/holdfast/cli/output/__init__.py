@@ -1,0 +1,1 @@
+"""Commands about recorded output: logs, replay, export. Stand on the client and `cli.ui`."""

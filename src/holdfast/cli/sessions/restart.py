@@ -1,0 +1,28 @@
+"""Start a session again from the same recipe, as its next generation; a live one is stopped first. Output goes on.
+
+hold restart web
+"""
+
+from __future__ import annotations
+
+from ..ui.each_session import say, stop_arguments, stopping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    stop_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    return stopping("restart", args, _tell)
+
+
+def _tell(s: dict[str, Any]) -> None:
+    words = f"{s['name']} runs again, generation {s['generation']}, pid {s['pid']}"
+    if s["kind"] == "kernel":
+        words += "; its memory is empty"
+    say(words, s["name"], s["id"], s["generation"], s["pid"])

@@ -1,0 +1,1 @@
+"""Commands at a session's terminal: attach, screen, send, exec. Stand on the client and `cli.ui`."""

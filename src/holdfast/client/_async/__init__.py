@@ -1,0 +1,1 @@
+"""The asyncio SDK: the source that `_sync` is made from."""

@@ -1,0 +1,182 @@
+"""Operations by name over a host's socket, as one operator. The one source; calls_sync.py is made from it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ...model import ids
+from ...model.errors import HoldfastError, from_dict, invalid
+from ...model.home import Home, default_home
+from ...wire import host_requests
+from ...wire.host_requests import TooLarge
+from .._io.async_socket import AsyncWire
+from ..requests import Answer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ...wire.host_requests import Codec
+
+    Json = dict[str, Any]
+
+# These carry an id: the session's keeper, which outlives the daemon, knows what it has carried out.
+_ONCE = frozenset({"send", "kill", "stop", "take"})
+_HOLDS = frozenset({"take", "open", "attach", "exec", "send"})  # what may last longer than its request
+_TRIES = 5  # a daemon that dies again as soon as it is started is not worth more
+# Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
+_REPEATABLE = frozenset(
+    {
+        "ping",
+        "ls",
+        "status",
+        "ports",
+        "screen",
+        "offset",
+        "open",
+        "attach",
+        "keys",
+        "wait",
+        "exec_result",
+        "run",
+        "exec_outcome",
+        "facts",
+        "ask",
+        "asked",
+        "inbox",
+        "answer",
+        "recording",
+        "doctor",
+        "whoami",
+        "operator_ls",
+        "operator_find",
+        "timeline",
+        "journal_head",
+        "journal_verify",
+        "work",
+        "withdraw",
+        "started",
+        "store",
+        *_ONCE,
+    }
+)
+
+
+class AsyncCalls:
+    """Connections to a host, made as needed and reused, one request at a time each. A part of AsyncHost."""
+
+    # Whether who asks here is who this process runs for, so that a path they name may be opened by it. The web process
+    # speaks for people and agents elsewhere, and says no for all of them.
+    local_files = True
+
+    def __init__(self, home: str | None = None, *, autostart: bool = True, operator: str | None = None) -> None:
+        self.home = Home(os.path.abspath(home) if home else default_home(dict(os.environ), os.path.expanduser("~")))
+        self.autostart = autostart
+        self.operator = operator or os.environ.get("HOLDFAST_OPERATOR")
+        # Which process an agent's holds are for: this one (0), its parent (1) …; None where the agent is elsewhere.
+        self.ancestor: int | None = 0
+        self._idle: list[AsyncWire] = []
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    async def call(self, op: str, **request: object) -> Any:
+        """One operation by name; the reply's value. For what has no method of its own."""
+        value, fd = await self.call_fd(op, **request)
+        if fd >= 0:
+            os.close(fd)
+        return value
+
+    async def call_fd(self, op: str, **request: object) -> tuple[Any, int]:
+        """One operation whose reply may carry a descriptor (-1: none)."""
+        return await self.exchange({"op": op, **request})
+
+    async def exchange(self, message: Json, codec: Codec = host_requests) -> tuple[Any, int]:
+        """A request as it is, and the answer's value and descriptor; `codec` says how they are written."""
+        op, began = message["op"], time.monotonic()
+        if op in _HOLDS:
+            message = {"ancestor": self.ancestor, **message}
+        if op in _ONCE:
+            message = {"request": ids.new("req_"), **message}
+        # What may be asked twice need not look first whether the host is still there: that try does not count.
+        for attempt in range(0 if self._idle and op in _REPEATABLE - _ONCE else 1, _TRIES + 1):
+            wire = await self._resting() if attempt else self._idling()
+            if op in _ONCE and attempt > 1:
+                message["again"] = time.monotonic() - began
+            try:
+                if wire is None:
+                    wire = await self.connection()
+                await wire.send(message, codec)
+                reply, fd = await wire.receive(codec)
+            except ConnectionError:
+                if wire is not None:
+                    wire.close()
+                if attempt == _TRIES or op not in _REPEATABLE:
+                    raise HoldfastError(
+                        "host_gone",
+                        f"the host went away during {op}: whether it was done is not known",
+                        "look at hold status before you ask again",
+                    ) from None
+                continue
+            except TooLarge as e:
+                assert wire is not None
+                wire.close()
+                kept = "keep it as an artifact and pass its name"
+                raise invalid(str(e), kept if op == "work" else "pass large input through a file or a pipe") from None
+            except BaseException:
+                if wire is not None:
+                    wire.close()
+                raise
+            self._idle.append(wire)
+            value = _value(reply, fd)
+            return Answer(value) if type(value) is dict and op != "work" else value, fd
+        raise AssertionError("unreachable")
+
+    def _idling(self) -> AsyncWire | None:
+        try:
+            return self._idle.pop()
+        except IndexError:  # another thread was quicker
+            return None
+
+    async def _resting(self) -> AsyncWire | None:
+        while (wire := self._idling()) is not None and wire.stale():
+            wire.close()
+        return wire
+
+    async def connection(self) -> AsyncWire:
+        """A new connection; where an operator was chosen, its key is proven on it before anything is asked."""
+        wire = await AsyncWire.connect(self.home, self.autostart)
+        if self.operator:
+            try:
+                await self._prove(wire, self.operator)
+            except BaseException:
+                wire.close()
+                raise
+        return wire
+
+    async def _prove(self, wire: AsyncWire, operator: str) -> None:
+        from ...system import signing_keys
+        from ...wire import key_proof
+
+        await wire.send({"op": "identify", "operator": operator})
+        asked, _ = await wire.receive()
+        if "error" in asked:
+            raise from_dict(asked["error"])  # type: ignore[arg-type]
+        about: Json = asked["ok"]  # type: ignore[assignment]
+        message = key_proof.message(about["host"], bytes.fromhex(about["nonce"]), about["operator"])
+        signature = signing_keys.sign(signing_keys.load(self.home.keys, about["operator"]), message).hex()
+        await wire.send({"op": "prove", "operator": about["operator"], "signature": signature})
+        answer, _ = await wire.receive()
+        if "error" in answer:
+            raise from_dict(answer["error"])  # type: ignore[arg-type]
+
+
+def _value(reply: Json, fd: int) -> Any:
+    """What was answered; an error is raised, and its descriptor is nobody's."""
+    if "error" in reply:
+        if fd >= 0:
+            os.close(fd)
+        raise from_dict(reply["error"])
+    return Answer(reply)["ok"]

@@ -1,0 +1,213 @@
+"""What a blocking worker needs beside its calls: a heartbeat on a thread, and PostgreSQL on an event loop of its own.
+
+The twin for asyncio is work_aio; the logic in work.py knows neither.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+import time
+import weakref
+from concurrent.futures import wait
+from types import FunctionType
+
+from ...model.errors import HoldfastError
+from ...model.work.effects import Fenced
+from ..steps_under_way import UnderWay, Unit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from .._sync.host import Host
+
+    T = TypeVar("T")
+
+sleep = time.sleep
+
+
+def invoke(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], step: object, unit: Unit) -> Any:
+    """The user's function, with the step's context where it asks for it."""
+    return fn(*args, **kwargs, **({"step": step} if wants_step(fn) else {}))
+
+
+def attended(work: Callable[[Unit], T]) -> T:
+    """Run a unit on the caller's own thread, which cannot leave before the end."""
+    return work(Unit())
+
+
+def over(step: UnderWay) -> None:
+    """Wait for a step that another thread is doing."""
+    step.ended.result()
+
+
+def still(steps: list[UnderWay], timeout: float) -> list[UnderWay]:
+    """Those that are under way after so many seconds."""
+    wait([step.ended for step in steps], timeout)
+    return [step for step in steps if not step.ended.done()]
+
+
+def wants_step(fn: Callable[..., Any]) -> bool:
+    if type(fn) is FunctionType and not fn.__dict__:  # nothing wrapped around it: its code tells, and costs nothing
+        code = fn.__code__
+        return "step" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    try:
+        return "step" in inspect.signature(fn).parameters
+    except (TypeError, ValueError):
+        return False  # a builtin that does not tell
+
+
+def twin(host: Host) -> Host:
+    """Another one with connections of its own: a host object serves one thread."""
+    return type(host)(host.home.path, autostart=host.autostart, operator=host.operator)
+
+
+def untwin(host: Host) -> None:
+    host.close()
+
+
+class Beat:
+    """Renews a lease until it is stopped, lost, or its run is forgotten."""
+
+    def __init__(self, run: object, renew: Callable[[], None], every_s: float, left: Callable[[], None]) -> None:
+        self.lost: Fenced | None = None
+        self._renew, self._every_s, self._left = renew, every_s, left
+        self._stopped = threading.Event()
+        weakref.finalize(run, self.stop)
+        threading.Thread(target=self._loop, name="holdfast-lease", daemon=True).start()
+
+    def _loop(self) -> None:
+        while self.lost is None and not self._stopped.wait(self._every_s):
+            try:
+                self._renew()
+            except Fenced as e:
+                self.lost = e
+            except HoldfastError:
+                pass  # the host or the database is away: the next beat tries again, and the lease has room for two
+        self._left()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+
+class Direct:
+    """A PostgreSQL work plane for a blocking program: one thread with an event loop, shared by caller and heartbeat.
+
+    A worker in the middle of its work asks on its own thread, over a connection of its own: handing a call to another
+    thread and its answer back took as long as the server took for both.
+    """
+
+    def __init__(self, url: str, operator: str | None, cache: str | None = None) -> None:
+        self._url, self._by, self._cache = url, operator or user_name(), cache
+        self._lock, self._near_lock = threading.Lock(), threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._work: Any = None
+        self._near: Any = None
+        self._near_loop: asyncio.AbstractEventLoop | None = None
+
+    def call(self, name: str, args: dict[str, Any]) -> Any:
+        import asyncio
+
+        from ...work.blocking_calls import NEAR
+
+        with self._lock:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(target=_serve, args=(loop,), name="holdfast-store", daemon=True)
+                thread.start()
+                try:
+                    self._work = asyncio.run_coroutine_threadsafe(self._open(), loop).result()
+                except BaseException:
+                    loop.call_soon_threadsafe(loop.stop)
+                    raise
+                self._loop, self._thread = loop, thread
+        # Inside another event loop no second one can run; and a heartbeat does not wait for its worker.
+        if name in NEAR and asyncio._get_running_loop() is None and self._near_lock.acquire(blocking=False):
+            try:
+                return self._call_here(name, args)
+            finally:
+                self._near_lock.release()
+        return asyncio.run_coroutine_threadsafe(self._work.call(name, **args), self._loop).result()
+
+    def _call_here(self, name: str, args: dict[str, Any]) -> Any:
+        import asyncio
+
+        from ...store.postgres_near import run
+
+        if self._near_loop is None:
+            self._near_loop = asyncio.new_event_loop()
+        try:
+            if self._near is None:
+                self._near = self._near_loop.run_until_complete(self._open_beside())
+            return run(self._near.call(name, **args), self._near_loop)
+        except HoldfastError:
+            raise
+        except BaseException:  # Ctrl-C in the middle of it: what the connection is at is not known
+            self._drop_near()
+            raise
+
+    def _drop_near(self) -> None:
+        near, loop, self._near, self._near_loop = self._near, self._near_loop, None, None
+        if near is not None:
+            near.store.terminate()
+        if loop is not None and not loop.is_running():
+            _abandon(loop)
+
+    async def _open(self) -> Any:
+        from ...store.open import open_store
+        from ...work.service import Work
+
+        return Work(await open_store(self._url), self._by, self._cache)
+
+    async def _open_beside(self) -> Any:
+        from ...store.postgres_near import NearPostgres
+        from ...work.blocking_calls import Beside, growing
+
+        assert self._loop is not None
+        return Beside(await NearPostgres.open(self._url), self._by, growing(self._work, self._loop))
+
+    def close(self) -> None:
+        import asyncio
+
+        with self._near_lock:
+            self._drop_near()
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self._work.aclose(), loop).result()  # checkpoints under way
+            asyncio.run_coroutine_threadsafe(self._work.store.close(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join()
+
+
+def _abandon(loop: asyncio.AbstractEventLoop) -> None:
+    """Close a loop with whatever was left on it."""
+    import asyncio
+
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+
+    async def ended() -> None:
+        await asyncio.gather(*left, return_exceptions=True)
+
+    loop.run_until_complete(ended())
+    loop.close()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
+
+
+def user_name() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

@@ -1,0 +1,1 @@
+"""Starting, stopping, replacing, saving and restoring a host and its home."""

@@ -1,0 +1,1 @@
+"""Files on the client's side: snapshots, git, holdfast.toml, orphans."""

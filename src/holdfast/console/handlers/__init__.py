@@ -1,0 +1,1 @@
+"""What each HTTP route does."""

@@ -1,0 +1,1 @@
+"""HTTP itself: routes, callers, headers, the document."""

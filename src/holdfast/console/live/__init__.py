@@ -1,0 +1,1 @@
+"""WebSockets: terminals and the live list."""

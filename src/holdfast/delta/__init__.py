@@ -1,0 +1,1 @@
+"""The change between two states, as bytes; pure. Imports `model` alone."""

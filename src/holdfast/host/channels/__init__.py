@@ -1,0 +1,1 @@
+"""Descriptors to a keeper, or to the log on disk."""

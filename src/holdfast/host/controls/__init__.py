@@ -1,0 +1,1 @@
+"""Acting on a session: type, resize, signal, take, release, hand."""

@@ -1,0 +1,198 @@
+"""What clients may ask of the host: the families joined, and the one place where a request is admitted."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..model.errors import HoldfastError
+from ..model.names import refused
+from ..model.operators.grants import Scope
+from ..system import signing_keys
+from ..wire import key_proof
+from . import admission
+from .change_feed.ops import Telling
+from .channels.ops import Channels
+from .controls.ops import Acting
+from .exec.start import Execs
+from .inbox.ops import Asking
+from .inbox.standing_ops import StandingOps
+from .inbox.standing_requests import Standing
+from .journal.journal import NotWritten
+from .journal.ops import JournalOps
+from .observe.machine_facts import Facts
+from .observe.ops import Looking
+from .observe.wait import Waits
+from .operators.caller import Caller, scope_of, unresolved
+from .operators.ops import OperatorOps
+from .revocable_requests import Pending, Still
+from .server.connection import Peer, Reply
+from .sessions.ops import Lifetime
+from .sessions.session import Session
+from .web.ops import WebOps
+from .work.ops import WorkOps
+from .work.store import WorkStore
+from .work.store_ops import StoreOps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .daemon import Daemon
+
+Json = dict[str, Any]
+
+
+class Operations(
+    Looking,
+    Telling,
+    Facts,
+    Channels,
+    Lifetime,
+    Asking,
+    Acting,
+    StandingOps,
+    OperatorOps,
+    JournalOps,
+    WorkOps,
+    WebOps,
+    StoreOps,
+):
+    """Dispatch by name; who asks is identified and what they may is checked here, for every request."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.daemon = daemon
+        self.registry, self.screens, self.policies = daemon.registry, daemon.screens, daemon.policies
+        self.ledger, self.journal, self.operators = daemon.ledger, daemon.journal, daemon.operators
+        self.desk, self.tokens, self.logins = daemon.desk, daemon.tokens, daemon.logins
+        self.pending = Pending()
+        self.work_store = WorkStore(daemon.stores)
+        self.policies.observe = self._observe_fully
+        self.execs = Execs(self._observe)
+        self.waits = Waits(self._observe_fully, self._done)
+        self.standing = Standing(self.desk.inbox, self._carry_out)
+
+    def heard(self, session: Session, event: Json) -> None:
+        self.execs.heard(session, event)
+        kind = event.get("event")
+        if kind in ("controls", "linked") and session.controls.get("holder"):
+            session.touched_by(str(session.controls["holder"]))
+        elif kind == "gone" and not session.spools:
+            self.journal.note(
+                "ended",
+                session=session.id,
+                actor=None,
+                generation=session.manifest["generation"],
+                session_name=session.name,
+                exit=session.exit,
+                state=session.state,
+            )
+
+    async def handle(self, request: Json, peer: Peer) -> Reply:
+        op = str(request.get("op"))
+        if op in ("identify", "prove"):
+            return Reply({"ok": self._identify(request, peer) if op == "identify" else self._prove(request, peer)})
+        for inner in ("isolation", "door"):  # what only a door may say
+            request.pop(inner, None)
+        try:
+            caller = await self.daemon.identities.caller(peer)
+        except HoldfastError as e:
+            self.daemon.refusals.note(op, actor=None, session=None, **unresolved(peer, e))
+            raise
+        return await self.dispatch(request, caller)
+
+    async def dispatch(self, request: Json, caller: Caller) -> Reply:
+        """Admit a request of somebody who is identified, and carry it out."""
+        op = str(request.get("op"))
+        method = getattr(self, "op_" + op, None)
+        if method is None:
+            raise HoldfastError("usage", f"this host does not know {op[:40]!r}", "upgrade: hold down, then again")
+        session: Session | None = None
+        unwritten = "nothing was done"
+        try:
+            verb, on = admission.need(op)
+            session = self._admit(request, caller, verb, on)
+            scope = self._scope(request, caller, on, session)
+            still = self._still(caller, verb, on, session, scope)
+            if op in admission.RECORDED:
+                await self._recordable()
+            unwritten = admission.UNWRITTEN.get(op, "it was done, and its entry in the record waits for the disk")
+            answer = await self.pending.run(caller, verb, still, scope, self._or_stand(method, request, caller))
+        except NotWritten as e:
+            raise HoldfastError(e.code, f"{unwritten}: {e.message}", e.hint) from None
+        except HoldfastError as e:
+            if e.code == "not_allowed":
+                where = session.id if session is not None else None
+                self.daemon.refusals.note(op, e.message, actor=caller.actor, session=where)
+                await self.journal.written()
+            raise
+        return answer if isinstance(answer, Reply) else Reply({"ok": answer})
+
+    async def _recordable(self) -> None:
+        """Write first or do not act: where there is no room for the record, or the last one is not on disk yet."""
+        if not self.daemon.reserve.held:
+            self.daemon.reserve.keep()
+        if self.journal.failing:
+            await self.journal.written()
+
+    def _admit(self, request: Json, caller: Caller, verb: str, on: str) -> Session | None:
+        """Check what the table asks for; the session where it is about one."""
+        if on == admission.HOST:
+            caller.require(verb, None)
+        elif on == admission.NEW:
+            if not caller.may_in(verb, self._scope(request, caller, on, None)):
+                raise refused(f"{caller.name} may not start that", "hold operator whoami shows what you may do")
+        elif on == admission.OWN:
+            if not caller.may_in(verb, self._scope(request, caller, on, None)):
+                raise refused(f"{caller.name} may not {verb} here", "hold operator whoami shows what you may do")
+        elif on == admission.SESSION or (verb == "view" and request.get("session")):
+            session = self._visible(request, caller)
+            caller.require(verb, session)
+            return session
+        return None
+
+    @staticmethod
+    def _scope(request: Json, caller: Caller, on: str, session: Session | None) -> Scope | None:
+        """What the right in question is about: a session that is, or one of the caller's own that may be."""
+        if session is not None:
+            return scope_of(session)
+        if on not in (admission.NEW, admission.OWN):
+            return None
+        name = str(request.get("name") or "") if on == admission.NEW else ""
+        return Scope("", name, caller.operator, caller.operator)
+
+    @staticmethod
+    def _still(caller: Caller, verb: str, on: str, session: Session | None, scope: Scope | None) -> Still:
+        """Whether the request would be admitted again, at a later moment."""
+        if session is not None or on == admission.HOST:
+            return lambda: caller.may(verb, session)
+        if scope is not None:
+            return lambda: caller.may_in(verb, scope)
+        return lambda: True  # it asks for each session by itself, or is anyone's
+
+    # -- proving a key -------------------------------------------------------------------------------------------
+
+    def _identify(self, request: Json, peer: Peer) -> Json:
+        """Something to sign, good for this connection and one try."""
+        peer.nonce = os.urandom(key_proof.NONCE_BYTES)
+        wanted = str(request.get("operator") or "")
+        try:
+            who = self.operators.find(wanted).id
+        except HoldfastError:
+            self._forged(peer, f"no operator {wanted[:60]!a} is enrolled here")
+            raise refused(f"no operator {wanted[:60]!a} is enrolled here", "unset HOLDFAST_OPERATOR") from None
+        return {"host": self.operators.host, "operator": who, "nonce": peer.nonce.hex()}
+
+    def _prove(self, request: Json, peer: Peer) -> Json:
+        nonce, peer.nonce = peer.nonce, None
+        who = self.operators.by_id.get(str(request.get("operator")))
+        message = key_proof.message(self.operators.host, nonce or b"", who.id if who else "")
+        if nonce is None or who is None or not signing_keys.signed(who.key, str(request.get("signature")), message):
+            self._forged(peer, "the proof of an operator's key did not hold")
+            raise refused("that is not proof of the operator's key", "is it the key that was enrolled?")
+        if who.revoked_at is not None:
+            self._forged(peer, f"{who.name} was revoked")
+            raise refused(f"{who.name} was revoked", "ask who enrolled it")
+        peer.proven = who.id
+        return who.actor
+
+    def _forged(self, peer: Peer, reason: str) -> None:
+        self.daemon.refusals.note("prove", reason, actor=None, session=None, pid=peer.pid, uid=peer.uid)

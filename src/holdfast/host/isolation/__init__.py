@@ -1,0 +1,1 @@
+"""Isolated sessions: their sandbox, and the socket inside it."""

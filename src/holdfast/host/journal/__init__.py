@@ -1,0 +1,1 @@
+"""The record of who did what: ledger, chain, spools, refusals."""

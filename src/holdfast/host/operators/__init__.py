@@ -1,0 +1,1 @@
+"""Who is calling; operators, grants, tokens, browser logins."""

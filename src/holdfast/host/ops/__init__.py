@@ -1,1 +1,0 @@
-"""What clients may ask of the host, one file per family; `operations` joins them."""

@@ -1,0 +1,1 @@
+"""Emulators: what a session's terminal shows."""

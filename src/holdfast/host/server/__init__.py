@@ -1,0 +1,1 @@
+"""The socket: listening, connections, who the peer is, step threads."""

@@ -1,0 +1,1 @@
+"""A session's life in the host: start, connect, restart, end."""

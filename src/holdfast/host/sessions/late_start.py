@@ -1,0 +1,139 @@
+"""Starts that take longer than anybody waits for them: found when they happen after all, or known not to.
+
+A folder on a server that does not answer, a spare that is stopped: what was handed over may begin in a minute or in a
+day, and nothing that can be done from outside makes sure that it will not. So it stays a session, with its name and its
+request: nobody starts it twice, and it can be stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from ...model.errors import HoldfastError
+from ...model.limits import KEEPER_ANSWER_S
+from . import handed
+from .keeper_link import KeeperLink
+from .session import Session, keeper_alive
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .registry import Registry
+
+log = logging.getLogger("holdfast.host")
+
+_ARRIVAL_S, _ARRIVAL_PAUSE_S = 15.0, 0.01  # a start that another host asked for has no event: it takes milliseconds
+_TURN_S = 60.0  # a start among hundreds is waited for so long at most
+_LATE_PAUSE_S = 2.0  # and one that is later than that can be looked for at leisure
+_CALLED_OFF_S = 5.0  # a keeper whose child was killed ends at once, unless the kernel keeps that child in a call
+
+
+def check(session: Session) -> None:
+    """Refuse to call that a start which has not happened yet."""
+    if session.coming:
+        raise HoldfastError(
+            "timeout",
+            f"{session.name} did not start within {KEEPER_ANSWER_S:.0f} s: its folder or its program hangs",
+            f"it may still start, as {session.id}: hold status {session.id} tells, hold stop {session.id} ends it",
+        )
+
+
+async def begins(registry: Registry, link: KeeperLink) -> bool:
+    """Whether a start that was handed over begins in time. Those before it take theirs: it is late when none of them
+    begins either."""
+    deadline, seen = time.monotonic() + _TURN_S, -1
+    while seen != registry.begun and time.monotonic() < deadline:
+        seen = registry.begun
+        if await link.welcomed():
+            return True
+    return False
+
+
+async def expect(registry: Registry, session: Session, link: KeeperLink) -> None:
+    """Our own zygote was handed this start, and its keeper has not answered: the line tells how that ends."""
+    try:
+        await asyncio.shield(link.welcome)
+    except HoldfastError as e:
+        link.close()
+        session.coming = session.unresponsive = False
+        log.warning("%s did not start: %s", session.name, e.line())
+        registry.buried(session)
+        return
+    session.coming = False
+    registry.linked(session, link)
+    registry.place(session)
+    session.touch()
+    if session.state_file.get("stopped"):
+        link.tell("stop", grace_s=0.0)
+
+
+async def take_back(session: Session, link: KeeperLink) -> None:
+    """A start that went well over there failed on our side (its entry, its manifest): whoever asked is told that there
+    is no session, so nothing of it may go on."""
+    if session.coming:
+        session.remember(stopped=True)  # it is ended in the moment it begins
+        return
+    link.tell("stop", grace_s=0.0)
+    await keeper_gone(session)
+
+
+async def keeper_gone(session: Session) -> bool:
+    """Whether the keeper of a start that failed is gone, after a moment in which it ends."""
+    deadline = time.monotonic() + _CALLED_OFF_S
+    while keeper_alive(session.folder):
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(_ARRIVAL_PAUSE_S)
+    return True
+
+
+async def arrive(registry: Registry, session: Session, on_its_way: Callable[[], bool]) -> None:
+    """The last host was killed with this start on its way: it happens, or there is nobody left to do it."""
+    deadline = time.monotonic() + _ARRIVAL_S
+    while on_its_way() and not keeper_alive(session.folder):
+        if not session.coming and time.monotonic() > deadline:
+            log.warning("%s was handed to a zygote that neither starts it nor ends", session.name)
+            session.coming, session.unresponsive, session.starting = True, True, False
+            session.touch()
+        await asyncio.sleep(_LATE_PAUSE_S if session.coming else _ARRIVAL_PAUSE_S)
+    session.coming, session.unresponsive, session.starting = False, False, True
+    try:
+        if keeper_alive(session.folder):
+            await registry.connect(session)
+    finally:
+        session.starting = False
+        if session.live:
+            session.touch()
+        else:
+            registry.buried(session)
+    if session.link is not None and session.state_file.get("stopped"):
+        session.link.tell("stop", grace_s=0.0)
+
+
+async def call_off(session: Session) -> None:
+    """End a start that hangs. Its child is killed: whatever it waits for, it never becomes the program."""
+    found = handed.setting_up(session)
+    if found is not None:
+        for pid in (found[1], found[0]):  # the keeper itself only where the child's end does not get through to it
+            if handed.setting_up(session) == found:
+                os.kill(pid, signal.SIGKILL)
+            if await _gone(session):
+                return
+    if session.live:
+        raise HoldfastError(
+            "timeout", f"{session.name} has not begun to start", "it will be ended in the moment it does"
+        )
+
+
+async def _gone(session: Session) -> bool:
+    try:
+        async with asyncio.timeout(_CALLED_OFF_S):
+            while session.live:
+                await session.changed.wait()
+    except TimeoutError:
+        pass
+    return not session.live

@@ -1,0 +1,220 @@
+"""One session as the host knows it: its manifest, its line to the keeper, and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...log.reader import LogReader
+from ...model.errors import HoldfastError
+from ...model.home import SessionFolder
+from ...system.atomic_files import read_json, write_json
+from ...system.kernel import lock_held
+from .keeper_link import KeeperLink
+
+Json = dict[str, Any]
+log = logging.getLogger("holdfast.host")
+
+UNKNOWN_EXIT: Json = {"code": None, "signal": None, "known": False, "at": None, "by": None}
+
+
+def keeper_alive(folder: SessionFolder) -> bool:
+    """Whether there is one. Where that cannot be looked at (no descriptor is left) nobody is called dead."""
+    try:
+        return lock_held(folder.keeper_lock)
+    except OSError:
+        return True
+
+
+class Session:
+    """What lies in its folder, plus the link while a keeper lives. `changed` is set anew on every change."""
+
+    def __init__(
+        self, folder: SessionFolder, manifest: Json, on_change: Callable[[str], None] = lambda session_id: None
+    ) -> None:
+        self.folder, self.manifest, self._on_change = folder, manifest, on_change
+        self.link: KeeperLink | None = None
+        self.reader = LogReader(folder.out)
+        self.changed = asyncio.Event()
+        self.exit: Json | None = None
+        self.ended = False  # the keeper wrote its last record
+        self.ended_at: float | None = None
+        self.controls: Json = {"holder": None, "kind": None, "name": None, "epoch": 0, "since": None}
+        self.attached: list[Json] = []
+        self.state_file: Json = read_json(folder.host_state) or {}
+        self.size: tuple[int, int] = tuple(manifest["size"])
+        self.busy_exec: str | None = None
+        self.unresponsive = False  # its keeper lives, and there is no line to it
+        self.reaching: asyncio.Task[None] | None = None  # the try to get one
+        self.settling: asyncio.Task[None] | None = None  # and what tries again
+        self.starting = False
+        self.coming = False  # its start takes longer than anybody waits, and may still happen
+        self.failure: str | None = None  # why this generation never began
+        self.spools = False  # its keeper records what is done to it; the host notes that itself where it does not
+        self.applies_once = False  # its keeper knows a request that it has carried out
+        self.wakers: set[asyncio.Future[None]] = set()  # of those who wait for more than this session's changes
+        self.prompt: Json | None = None  # the shell's, as the last exec saw it
+        self.typed_by_exec = 0  # the keeper's count of inputs after the last of ours
+        self.leaves: list[str] = []  # cgroups that this host made for its program
+        self._last_word: Json = {}  # of a keeper that ended in our hearing
+
+    async def settled(self) -> None:
+        """Until a start under way has succeeded or failed: nobody is told a state that is about to be false."""
+        while self.starting:
+            await self.changed.wait()
+
+    @property
+    def id(self) -> str:
+        return str(self.manifest["id"])
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["name"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.manifest["kind"])
+
+    @property
+    def terminal(self) -> bool:
+        """Whether it has a terminal: all but those on pipes."""
+        return self.kind != "pipes"
+
+    @property
+    def enter(self) -> bytes:
+        """What the Return key sends: a terminal turns it into the line's end, and on a pipe nothing does."""
+        return b"\r" if self.terminal else b"\n"
+
+    @property
+    def command(self) -> list[str]:
+        """What was asked for: of a kernel its kernelspec's command, which the recorder runs."""
+        words: list[str] = (self.manifest.get("kernel") or self.manifest).get("argv") or self.manifest["command"]
+        return words
+
+    @property
+    def isolated(self) -> bool:
+        return self.manifest.get("isolation") is not None
+
+    @property
+    def hands(self) -> list[str]:
+        """Operators other than the one it acts as who could type into this generation, or who had a hand in what it
+        runs: it acts no wider than they."""
+        kept = self.state_file.get("hands") or {}
+        typed = kept.get("operators", []) if kept.get("generation") == self.manifest["generation"] else []
+        return list(dict.fromkeys([*self.manifest.get("bound_by", []), *typed]))
+
+    def touched_by(self, *operators: str) -> None:
+        before = self.hands
+        new = [o for o in dict.fromkeys(operators) if o != self.manifest["acts_as"] and o not in before]
+        if new:
+            self._keep(hands={"generation": self.manifest["generation"], "operators": [*before, *new]})
+
+    @contextlib.contextmanager
+    def touching(self, *operators: str) -> Iterator[None]:
+        """Marked before it types, because the program may act on it at once; not marked where it was refused."""
+        before = self.hands
+        self.touched_by(*operators)
+        try:
+            yield
+        except HoldfastError:
+            new = {o for o in operators if o not in before}
+            if new:
+                left = [o for o in self.hands if o not in new]
+                self._keep(hands={"generation": self.manifest["generation"], "operators": left})
+            raise
+
+    @property
+    def live(self) -> bool:
+        return self.link is not None or self.unresponsive or self.starting
+
+    @property
+    def line(self) -> KeeperLink:
+        """The line to its keeper, for whoever saw one a moment ago: a session can end between two steps of theirs."""
+        if self.link is None:
+            how = "does not answer" if self.unresponsive else "has ended"
+            raise HoldfastError("conflict", f"{self.name} {how}", f"hold status {self.name}")
+        return self.link
+
+    @property
+    def silent(self) -> bool:
+        """Whether it lives and its keeper does not answer: what is on disk is known of it, and not that this is all."""
+        return self.unresponsive if self.link is None else self.link.silent
+
+    @property
+    def state(self) -> str:
+        if self.live:
+            return "live"
+        if self.ended:
+            return "reaped" if self.state_file.get("reaped") else "exited"
+        return "lost"
+
+    def load_ending(self) -> None:
+        """How this generation ended, from its own record; without one the status is unknown, never 0."""
+        record = self.ending()
+        self.exit = record.get("exit") or dict(UNKNOWN_EXIT)
+        self.ended = bool(record.get("ended"))
+        self.failure = record.get("failure")
+        self.ended_at = record.get("ended_at")
+
+    def ending(self) -> Json:
+        """This generation's record of its end, as far as there is one."""
+        record = read_json(self.folder.exit) or {}
+        if record.get("generation") != self.manifest["generation"] or not record.get("ended"):
+            # On a full disk it is with the lock; where not even that could be written, the keeper's last word is left.
+            kept = (read_json(self.folder.keeper_lock) or {}).get("ending") or {}
+            found = [r for r in (self._last_word, kept, record) if r.get("generation") == self.manifest["generation"]]
+            record = next((r for r in found if r.get("ended")), found[-1] if found else {})
+        return record
+
+    def over(self) -> bool:
+        """Whether its keeper is gone, or has written its last record: what it still does is only for slow readers."""
+        return not self.coming and (not keeper_alive(self.folder) or bool(self.ending().get("ended")))
+
+    def hear(self, event: Json) -> None:
+        kind = event.get("event")
+        if kind in ("exit", "ended"):
+            self.exit = event["exit"]
+            if kind == "ended":
+                self._last_word = {"exit": self.exit, "ended": True, "generation": self.manifest["generation"]}
+        elif kind == "controls":
+            self.controls = event["controls"]
+        elif kind == "channels":
+            self.attached = event["attached"]
+        elif kind == "resize":
+            cols, rows = event["size"]
+            self.size = (cols, rows)
+        self.touch()
+
+    def learn(self, status: Json) -> None:
+        """Take over what the keeper says of itself, when it is said: an event right behind it is newer."""
+        if self.link is None:
+            return  # it has ended since, and that is known better
+        self.exit = status["exit"]
+        self.controls, self.attached = status["controls"], status["attached"]
+        self.size = tuple(status["size"])
+        self.link.end = max(self.link.end, status["output"]["end"])
+
+    def touch(self) -> None:
+        """Wake whoever waits for a change of this session."""
+        self.changed.set()
+        self.changed = asyncio.Event()
+        for waker in self.wakers:
+            if not waker.done():
+                waker.set_result(None)
+        self._on_change(self.id)
+
+    def remember(self, **facts: object) -> None:
+        """Keep host-side facts (stopped by whom, reaped, restarts) beside the session; where the disk takes nothing, in
+        mind: nobody is kept from stopping a program by that."""
+        try:
+            self._keep(**facts)
+        except OSError as e:
+            log.warning("what is known of %s is not on disk: %s", self.name, e.strerror)
+
+    def _keep(self, **facts: object) -> None:
+        self.state_file.update(facts)
+        self._on_change(self.id)
+        write_json(self.folder.host_state, self.state_file, durable=False)

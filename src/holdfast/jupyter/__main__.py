@@ -1,0 +1,11 @@
+"""Entry of the recorder: `python -I …/recorder/__main__.py SPEC`, as a session's main program on its terminal."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from holdfast.jupyter.runner import main
+
+if __name__ == "__main__":
+    main()

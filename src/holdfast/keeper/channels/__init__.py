@@ -1,0 +1,1 @@
+"""Connections to a keeper: handshake, frames, requests."""

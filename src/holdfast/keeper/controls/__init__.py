@@ -1,0 +1,1 @@
+"""Who holds the controls, what they typed, and the record of it."""

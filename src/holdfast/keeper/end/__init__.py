@@ -1,0 +1,1 @@
+"""How a session ends: stopping the tree, the last record."""

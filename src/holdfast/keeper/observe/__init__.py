@@ -1,0 +1,1 @@
+"""What the keeper sees of its program: terminal, blocked calls, queries."""

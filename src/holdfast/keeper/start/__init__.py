@@ -1,0 +1,1 @@
+"""How a keeper and its program start."""

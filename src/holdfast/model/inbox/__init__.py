@@ -1,0 +1,1 @@
+"""Inbox items and approval rules, pure. Imports `model` alone."""

@@ -1,0 +1,1 @@
+"""Checkpoints of runs. Imports `store` and what is below."""

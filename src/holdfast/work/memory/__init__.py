@@ -1,0 +1,1 @@
+"""A run's short-term memory. Imports `store` and what is below."""

@@ -1,0 +1,1 @@
+"""Runs, leases, the log, retention. Imports `store` and what is below."""

@@ -1,0 +1,1 @@
+"""Projects, tasks, attempts and policies in the store. Imports `store` and what is below."""

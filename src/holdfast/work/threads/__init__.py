@@ -1,0 +1,1 @@
+"""Conversation threads of agent libraries. Imports `store` and what is below."""

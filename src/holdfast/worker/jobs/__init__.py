@@ -1,0 +1,1 @@
+"""The worker for Python jobs. Stands on the client."""
