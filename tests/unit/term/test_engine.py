@@ -33,7 +33,7 @@ print("libghostty" in open("/proc/self/maps").read())
     assert _python(code) == "False"
 
 
-@pytest.mark.parametrize("module", ["queries", "keys", "plain", "reset"])
+@pytest.mark.parametrize("module", ["queries", "key_names", "plain_text", "reset"])
 def test_the_light_modules_need_no_ctypes(module: str) -> None:
     assert _python(f"import sys, holdfast.term.{module}; print('ctypes' in sys.modules)") == "False"
 

@@ -15,11 +15,11 @@ _SOURCE = str(Path(holdfast.__file__).parent.parent)
 _PROGRAM = f"""
 import sys
 sys.path.insert(0, {_SOURCE!r})
-from holdfast.keeper import rehearsal
+from holdfast.keeper.start import warm_pages
 made = [bytes(size - 33) for size in range(48, 2048, 16) for _ in range(500)]
 del made[::3]
 if sys.argv[1] == "filled":
-    kept = rehearsal.fill_up()
+    kept = warm_pages.fill_up()
 heads = 0
 for size in range(48, 513, 16):
     heads += id(bytes(size - 33)) % (16 << 10) == 48
