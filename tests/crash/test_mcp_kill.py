@@ -108,7 +108,7 @@ async def _mixture(tools: Tools, calls: int) -> None:
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_two_hundred_calls_leave_no_task_behind(hold: HomeForTests, era: str) -> None:
-    agent = await identity.enlist(str(hold.path), "inside")
+    agent = await identity.enrol_agent(str(hold.path), "inside")
 
     async def who(ctx: object) -> identity.Agent:
         return agent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..model.errors import HoldfastError, of_the_disk
+from ..model.errors import HoldfastError, from_disk_error
 from ..model.home import Home, default_home
 
 TYPE_CHECKING = False
@@ -184,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise  # ours
         return _told(unread, "--json" in before)
     except OSError as e:  # of what this process writes itself: a key, a backup, an output into a file
-        disk = of_the_disk(e)
+        disk = from_disk_error(e)
         if disk is None:
             raise
         return _told(disk, "--json" in before)

@@ -71,7 +71,7 @@ class End:
     __slots__ = ()
 
 
-class Hearing:
+class KeeperDecoder:
     """Messages out of the line's bytes, whatever the borders. What this client does not know is passed over.
 
     Output is handed on as it comes, also the first half of a frame: putting frames together again would copy a flood

@@ -13,7 +13,7 @@ from ._io.blocking_socket import connect_socket
 _FIRST_S, _MOST_S = 1.0, 60.0  # between two tries; twice as long after each, where the kernel has no word of files
 
 
-async def until_back(home: Home) -> None:
+async def wait_for_host(home: Home) -> None:
     """Until one is there. The kernel tells of its socket. Where it cannot (nobody has a watch left, the home is gone or
     on another machine's disk) it is tried now and then, and where it can, hardly ever."""
     folder = -1

@@ -22,7 +22,7 @@ from ...model.errors import HoldfastError
 from ..ui import arguments, printing
 from ..ui.each_session import seconds
 from .hooks import claude_events, resume_brief
-from .hooks.open_items import Kept
+from .hooks.open_items import OpenItems
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +114,11 @@ def _nothing_to_do(event: Json, home: str) -> bool:
     works = os.environ.get("HOLDFAST_RUN") or os.environ.get("HOLDFAST_TASK")
     if name in ("Stop", "PreCompact"):
         return not works
-    return name in ("UserPromptSubmit", "SessionEnd") and not works and not Kept(home, claude_events.tag(event)).asks()
+    return (
+        name in ("UserPromptSubmit", "SessionEnd")
+        and not works
+        and not OpenItems(home, claude_events.tag(event)).asks()
+    )
 
 
 def _in_session() -> bool:
@@ -171,14 +175,14 @@ def _notify(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
     text = claude_events.notification(event, _in_session()) or ""
     dialog = {**claude_events.dialog(event), "call": None}
     item = host.ask_raw(text, session=None, options=(), why=claude_events.tag(event), dialog=dialog)
-    kept = Kept(host.home.path, claude_events.tag(event))
+    kept = OpenItems(host.home.path, claude_events.tag(event))
     kept.keep([*kept.asks(), item["id"]])
     return None
 
 
 def _answers(host: Host, event: Json) -> str:
     """What people answered meanwhile; nobody is waited for any more."""
-    kept = Kept(host.home.path, claude_events.tag(event))
+    kept = OpenItems(host.home.path, claude_events.tag(event))
     items = []
     for ask in kept.asks():
         try:

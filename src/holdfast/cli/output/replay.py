@@ -24,7 +24,7 @@ from ..terminal.raw_terminal import RawTerminal, window_size
 from ..ui import arguments, printing
 from ..ui.each_session import seconds
 from .recording_pages import placed
-from .replay_screen import Pipe, Stage
+from .replay_screen import Pipe, ReplayScreen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _play(_from(played, begins, Pipe()), args.speed, args.max_idle, _sleep, Pipe())
     played = _say_if_too_small(played)
-    with RawTerminal(reset_sequence()), Stage(sys.stdout.fileno(), window_size(sys.stdout.fileno())) as stage:
+    with RawTerminal(reset_sequence()), ReplayScreen(sys.stdout.fileno(), window_size(sys.stdout.fileno())) as stage:
         code = _play(_from(played, begins, stage), args.speed, args.max_idle, _keyboard, stage)
     printing.note(f"[end of {printing.safe(status['name'])}]" if code == 0 else "[stopped]")
     return 0
@@ -128,7 +128,9 @@ class Finder:
         return self._raw in seen
 
 
-def _from(played: Iterator[Placed], begins: Callable[[Placed], bool] | None, stage: Stage | Pipe) -> Iterator[Event]:
+def _from(
+    played: Iterator[Placed], begins: Callable[[Placed], bool] | None, stage: ReplayScreen | Pipe
+) -> Iterator[Event]:
     """What is to be played. What lies before is drawn at once, so that the picture is whole."""
     if begins is None:
         yield from (event for _, event in played)
@@ -161,7 +163,7 @@ def _play(
     speed: float,
     max_idle: float | None,
     wait: Callable[[float], float | None],
-    stage: Stage | Pipe,
+    stage: ReplayScreen | Pipe,
 ) -> int:
     """To the end (0), or until `wait` says stop (1). Pauses add up to moments, so that drawing takes no extra time."""
     due = time.monotonic()

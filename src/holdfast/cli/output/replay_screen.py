@@ -40,7 +40,7 @@ class Pipe:
         pass
 
 
-class Stage:
+class ReplayScreen:
     """A terminal. Its own emulator knows the picture, so that a line over it can be taken away again."""
 
     def __init__(self, fd: int, size: tuple[int, int]) -> None:

@@ -31,7 +31,7 @@ _END_INPUT, _SEEN = 1, 2  # ids of what this client asks
 
 def pass_through(host: Host, session: str, name: str, *, start: int = 0) -> None:
     """Copy both ways from offset `start` on; returns when the output has ended, raises when input is refused."""
-    copy, client = _Copy(name, start, host.home), ids.new("")
+    copy, client = _PipedRun(name, start, host.home), ids.new("")
     while not copy.done:
         about, fd = host.call_fd("open", session=session, via="cli", client=client)
         with socket.socket(fileno=fd) as sock:
@@ -46,7 +46,7 @@ class _LineGone(Exception):
     """Not an OSError: a reader of our output that went away is one too, and ends us."""
 
 
-class _Copy:
+class _PipedRun:
     """How far both directions have come, whatever becomes of the line they use."""
 
     def __init__(self, name: str, start: int, home: Home) -> None:
@@ -67,7 +67,7 @@ class _Copy:
         _send(sock, keeper_messages.read(self._at))
         if heard and self._unsure:
             _send(sock, keeper_messages.type_(self._seq, self._unsure))  # under the same number: it is typed once
-        hearing = keeper_messages.Hearing()
+        hearing = keeper_messages.KeeperDecoder()
         while not self.done:
             keyboard = self._keyboard if heard and not self._unsure else None
             watched: list[Any] = [sock] if keyboard is None else [sock, keyboard]

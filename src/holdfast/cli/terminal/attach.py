@@ -21,7 +21,7 @@ from ...model.errors import HoldfastError
 from ..ui import arguments, printing
 from .detach_keys import DEFAULT, DetachKeys, parse
 from .raw_terminal import RawTerminal, window_size
-from .restart_host import Reviver
+from .restart_host import HostRestarter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Attachment:
         self._read_only, self._take, self._keep, self._just_started = read_only, take, keep, just_started
         self._keys = DetachKeys(keys)
         self._filter = shown_on(sys.stdout.fileno(), host.home, raw=raw)
-        self._hearing = keeper_messages.Hearing()
+        self._hearing = keeper_messages.KeeperDecoder()
         self._sock: socket.socket | None = None
         self._at = 0
         self._seq = 0
@@ -109,7 +109,7 @@ class Attachment:
                 self._write(reset_sequence())  # the screen is drawn for a terminal in its normal state
                 # It may end inside an escape sequence that the live bytes finish: one filter for both.
                 self._write(self._filter.strip(base64.b64decode(about["restore"])))
-                reviver = Reviver(self._host.home, wake_write)
+                reviver = HostRestarter(self._host.home, wake_write)
                 try:
                     return self._loop(wake_read, reviver)
                 finally:
@@ -176,7 +176,7 @@ class Attachment:
         if not self._read_only:
             self._send(keeper_messages.resize(*self._size))
 
-    def _loop(self, wake: int, reviver: Reviver) -> str:
+    def _loop(self, wake: int, reviver: HostRestarter) -> str:
         assert self._sock is not None
         bytes(_HEAP_END)
         keyboard = sys.stdin.fileno()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ...client._io.blocking_socket import Wire
+    from ...client._io.blocking_socket import HostConnection
     from ...client._sync.host import Host
     from ...client.terminal_output import TerminalFilter
 
@@ -25,7 +25,7 @@ _HELD_MAX = 1 << 20  # bytes held back behind what looks like our end mark
 _MARK = b"\x1b]7733;"  # our own marks follow the output; they are not part of it
 
 
-class Excerpt:
+class CommandOutput:
     """What of a session's output belongs to the command: from its begin mark up to its end mark."""
 
     def __init__(self, start: int, *, raw: bool, shown: TerminalFilter | Exact | None = None) -> None:
@@ -78,7 +78,7 @@ def follow(host: Host, session: str, started: dict[str, Any], timeout: float | N
     start = started["start"] if started["start"] is not None else started["end"]
     out = sys.stdout.fileno()
     shown = shown_on(out, host.home, raw=raw)
-    excerpt = Excerpt(start, raw=raw or os.isatty(out), shown=shown)
+    excerpt = CommandOutput(start, raw=raw or os.isatty(out), shown=shown)
     asked = {"session": session, "exec_id": started["exec_id"], "wait": True, "timeout": timeout}
     waiting = _Waiting(host, {"op": "exec_result", **asked})
     line: _Line | None = _Line(host, session, start)
@@ -118,7 +118,7 @@ class _Line:
 
     def __init__(self, host: Host, session: str, start: int) -> None:
         _, fd = host.call_fd("open", session=session, read_only=True, via="cli", sure=True)
-        self.sock, self._hearing, self.broken = socket.socket(fileno=fd), keeper_messages.Hearing(), False
+        self.sock, self._hearing, self.broken = socket.socket(fileno=fd), keeper_messages.KeeperDecoder(), False
         try:
             self.sock.sendall(keeper_messages.read(start))
         except ConnectionError:
@@ -145,7 +145,7 @@ class _Waiting:
         self._ask()
 
     def _ask(self) -> None:
-        self._wire: Wire | None = self._host.connection()
+        self._wire: HostConnection | None = self._host.connection()
         try:
             self._wire.send(self._request)
         except ConnectionError:

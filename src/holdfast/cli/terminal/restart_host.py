@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from ...client._io.blocking_socket import Wire, connect_socket
+from ...client._io.blocking_socket import HostConnection, connect_socket
 from ...model.errors import HoldfastError
 from ...model.home import Home
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _TRIES_MAX = 10  # hosts that died under one terminal: one that dies again and again is not mended by starting it
 
 
-class Reviver:
+class HostRestarter:
     """A connection on which nothing is said: its end is the host's. `wake` interrupts the terminal's loop."""
 
     def __init__(self, home: Home, wake: int) -> None:
@@ -58,7 +58,7 @@ class Reviver:
     def _start(self) -> None:
         """Beside the terminal, which goes on typing meanwhile."""
         try:
-            self._next = Wire.connect(self._home, autostart=True).sock
+            self._next = HostConnection.connect(self._home, autostart=True).sock
             os.write(self._wake, b"h")
         except (HoldfastError, OSError):
             pass  # the next command says what is wrong; or this terminal has detached meanwhile

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...wire.host_requests import Codec
 
 
-class AsyncWire:
+class AsyncHostConnection:
     """One connection to the host: a request out, a reply and perhaps a descriptor back."""
 
     __slots__ = ("_decoder", "sock")
@@ -38,7 +38,7 @@ class AsyncWire:
         self._decoder = host_requests.Decoder()
 
     @classmethod
-    async def connect(cls, home: Home, autostart: bool) -> AsyncWire:
+    async def connect(cls, home: Home, autostart: bool) -> AsyncHostConnection:
         started = False
         for _ in range(_CONNECT_TRIES):
             try:
@@ -95,7 +95,7 @@ class AsyncWire:
         self.sock.close()
 
 
-class AsyncLine:
+class AsyncKeeperChannel:
     """A channel's bytes: the descriptor that the host passed on."""
 
     __slots__ = ("sock",)

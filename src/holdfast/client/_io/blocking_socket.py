@@ -54,7 +54,7 @@ def descriptor(with_it: list[tuple[int, int, bytes]], before: int) -> int:
     return int.from_bytes(with_it[0][2][:4], sys.byteorder)
 
 
-class Wire:
+class HostConnection:
     """One connection to the host: a request out, a reply and perhaps a descriptor back."""
 
     __slots__ = ("_alone", "_arrival", "_decoder", "sock")
@@ -66,7 +66,7 @@ class Wire:
         self._alone = True  # the host is at work for nobody else
 
     @classmethod
-    def connect(cls, home: Home, autostart: bool) -> Wire:
+    def connect(cls, home: Home, autostart: bool) -> HostConnection:
         started = False
         for _ in range(_CONNECT_TRIES):
             try:
@@ -123,7 +123,7 @@ class Wire:
         self.sock.close()
 
 
-class Line:
+class KeeperChannel:
     """A channel's bytes: the descriptor that the host passed on."""
 
     __slots__ = ("sock",)

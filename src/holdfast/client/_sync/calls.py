@@ -10,7 +10,7 @@ from ...model.errors import HoldfastError, from_dict, invalid
 from ...model.home import Home, default_home
 from ...wire import host_requests
 from ...wire.host_requests import TooLarge
-from .._io.blocking_socket import Wire
+from .._io.blocking_socket import HostConnection
 from ..requests import Answer
 
 TYPE_CHECKING = False
@@ -76,7 +76,7 @@ class Calls:
         self.operator = operator or os.environ.get("HOLDFAST_OPERATOR")
         # Which process an agent's holds are for: this one (0), its parent (1) …; None where the agent is elsewhere.
         self.ancestor: int | None = 0
-        self._idle: list[Wire] = []
+        self._idle: list[HostConnection] = []
 
     def close(self) -> None:
         while self._idle:
@@ -134,20 +134,20 @@ class Calls:
             return Answer(value) if type(value) is dict and op != "work" else value, fd
         raise AssertionError("unreachable")
 
-    def _idling(self) -> Wire | None:
+    def _idling(self) -> HostConnection | None:
         try:
             return self._idle.pop()
         except IndexError:  # another thread was quicker
             return None
 
-    def _resting(self) -> Wire | None:
+    def _resting(self) -> HostConnection | None:
         while (wire := self._idling()) is not None and wire.stale():
             wire.close()
         return wire
 
-    def connection(self) -> Wire:
+    def connection(self) -> HostConnection:
         """A new connection; where an operator was chosen, its key is proven on it before anything is asked."""
-        wire = Wire.connect(self.home, self.autostart)
+        wire = HostConnection.connect(self.home, self.autostart)
         if self.operator:
             try:
                 self._prove(wire, self.operator)
@@ -156,7 +156,7 @@ class Calls:
                 raise
         return wire
 
-    def _prove(self, wire: Wire, operator: str) -> None:
+    def _prove(self, wire: HostConnection, operator: str) -> None:
         from ...system import signing_keys
         from ...wire import key_proof
 

@@ -49,22 +49,22 @@ def story() -> list[Step]:
 
 def play(steps: Sequence[Step], *, show: bool) -> int:
     """Play the steps in order on a stage of their own, until the first broken promise; clean up whatever happens."""
-    from .demo_home import BrokenPromise, Stage
+    from .demo_home import DemoFailed, DemoHome
 
     began, told = time.monotonic(), []
-    with _ending_cleanly(), Stage() as stage:
+    with _ending_cleanly(), DemoHome() as stage:
         if show:
             print(printing.paint("Holdfast: what it promises, done and checked", "bold"))
             print(printing.paint(f"in {stage.home}, which is removed afterwards\n", "dim"))
         for number, (title, step) in enumerate(steps, 1):
             at = time.monotonic()
-            broken: BrokenPromise | None = None
+            broken: DemoFailed | None = None
             try:
                 seen = step(stage)
-            except BrokenPromise as e:
+            except DemoFailed as e:
                 broken, seen = e, str(e)
             except Exception as e:  # noqa: BLE001  (any surprise is a broken promise, told as loudly)
-                broken = BrokenPromise("this step runs to its end", surprise=e, after=stage.last)
+                broken = DemoFailed("this step runs to its end", surprise=e, after=stage.last)
                 seen = str(broken)
             result = {
                 "step": number,

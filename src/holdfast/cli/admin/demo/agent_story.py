@@ -9,7 +9,7 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-from .demo_home import HOLD, BrokenPromise, Stage, Step
+from .demo_home import HOLD, DemoFailed, DemoHome, Step
 from .task_story import SERVER
 
 _ERA = "2025-06-18"  # of the protocol: one that every client speaks
@@ -18,7 +18,7 @@ _ERA = "2025-06-18"  # of the protocol: one that every client speaks
 class _Agent:
     """A client of `hold mcp` in a few lines: what an agent's own program does."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: DemoHome) -> None:
         self._stage, self._n = stage, 0
         self.process = subprocess.Popen(
             [*HOLD, "mcp", "--name", "scout"],
@@ -47,7 +47,7 @@ class _Agent:
             if message.get("id") == self._n and "method" not in message:
                 self._stage.check("result" in message, f"{method} is answered", message=message)
                 return message["result"]
-        raise BrokenPromise(f"{method} is answered")
+        raise DemoFailed(f"{method} is answered")
 
     def _tell(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -59,7 +59,7 @@ class _Agent:
         self.process.communicate()
 
 
-def an_agent_is_killed(stage: Stage) -> str:
+def an_agent_is_killed(stage: DemoHome) -> str:
     agent = _Agent(stage)
     try:
         made = agent.call("run", command=shlex.join([sys.executable, "-c", SERVER]), name="api", why="to try it")

@@ -16,12 +16,12 @@ from typing import Any
 
 from .terminal import DemoTerminal
 
-Step = tuple[str, Callable[["Stage"], str]]  # title; does the step, checks its promises, returns what was seen
+Step = tuple[str, Callable[["DemoHome"], str]]  # title; does the step, checks its promises, returns what was seen
 _COMMAND_S = 60.0  # one command on a machine that is very busy; alone it takes a tenth of a second
 _END_S = 15.0  # for everything to be gone at the end
 
 
-class BrokenPromise(Exception):
+class DemoFailed(Exception):
     """What was promised, and what was seen instead."""
 
     def __init__(self, promise: str, **details: object) -> None:
@@ -30,7 +30,7 @@ class BrokenPromise(Exception):
         super().__init__("\n".join(lines))
 
 
-class Stage:
+class DemoHome:
     """A home of its own. `seen` carries facts from one step to the next; `last` is the latest command, for reports."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Stage:
         self._terminals: list[DemoTerminal] = []
         self._work = ""
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> DemoHome:
         return self
 
     def path(self, name: str) -> str:
@@ -93,7 +93,7 @@ class Stage:
     @staticmethod
     def check(kept: object, promise: str, **details: object) -> None:
         if not kept:
-            raise BrokenPromise(promise, **details)
+            raise DemoFailed(promise, **details)
 
     def until(self, look: Callable[[], Any], promise: str, seconds: float = 30.0) -> Any:
         """The first true value of `look`, for facts that no command waits for."""

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from .demo_home import Stage, Step
+from .demo_home import DemoHome, Step
 
 _JOB_S = 90.0  # a worker that waits for a lease of two seconds, on a machine that is very busy
 # Moves batches into a file, one line each; it is killed by itself right after the effect of the third.
@@ -30,7 +30,7 @@ with holdfast.connect() as host, host.work.run(task="migration", items=list("abc
 """
 
 
-def killed_in_the_middle(stage: Stage) -> str:
+def killed_in_the_middle(stage: DemoHome) -> str:
     target = stage.path("moved")
     done = _job(stage, target, "c")
     stage.check(done.returncode == -9, "the worker is killed right after an effect", code=done.returncode)
@@ -40,7 +40,7 @@ def killed_in_the_middle(stage: Stage) -> str:
     return f"{run}: a and b are done and recorded; c was moved, and its worker died before it could say so"
 
 
-def nothing_is_done_twice(stage: Stage) -> str:
+def nothing_is_done_twice(stage: DemoHome) -> str:
     run, target = stage.seen["run"], stage.path("moved")
     again = _job(stage, target, "-")  # waits for the dead worker's lease to run out
     stage.check(b"StepInDoubt" in again.stderr, "the next worker does not guess", stderr=again.stderr[-400:])
@@ -57,7 +57,7 @@ def nothing_is_done_twice(stage: Stage) -> str:
     return "c was in doubt, settled by a person with evidence; then d and e; each batch moved exactly once"
 
 
-def _job(stage: Stage, target: str, dies: str) -> subprocess.CompletedProcess[bytes]:
+def _job(stage: DemoHome, target: str, dies: str) -> subprocess.CompletedProcess[bytes]:
     stage.last = "a worker in Python"
     words = [sys.executable, "-c", _JOB, target, dies]
     return subprocess.run(words, env=stage.env, capture_output=True, timeout=_JOB_S, check=False)

@@ -12,7 +12,7 @@ import socket
 import sys
 import urllib.request
 
-from .demo_home import Stage, Step, start_time
+from .demo_home import DemoHome, Step, start_time
 
 _LINES_MIN = 400  # 8 s of build: enough for the killings, on a machine that is not too busy
 _LINES_MAX = 20000  # and on one that is
@@ -35,7 +35,7 @@ _TREE = "sleep 1000 & (setsid sleep 1000 &) ; nohup sleep 1000 >/dev/null 2>&1 &
 _NUMBER = re.compile(rb"\[(\d{5})\]")
 
 
-def start_a_build(stage: Stage) -> str:
+def start_a_build(stage: DemoHome) -> str:
     source = _BUILD.format(most=_LINES_MAX, least=_LINES_MIN, flag=stage.path("finish"))
     terminal = stage.terminal("run", "-n", "build", "--", sys.executable, "-c", source)
     stage.check(
@@ -53,7 +53,7 @@ def start_a_build(stage: Stage) -> str:
     return f"`hold run -n build` in a terminal: pid {status['pid']}, session {status['id']}"
 
 
-def kill_its_terminal(stage: Stage) -> str:
+def kill_its_terminal(stage: DemoHome) -> str:
     stage.seen.pop("terminal").kill()
     before = _last_number(stage)
     _same_program(stage, "killing the terminal")
@@ -62,7 +62,7 @@ def kill_its_terminal(stage: Stage) -> str:
     return f"SIGKILL to the client, its terminal closed: pid {stage.seen['pid']} counts on, past line {before + 10}"
 
 
-def attach_from_another(stage: Stage) -> str:
+def attach_from_another(stage: DemoHome) -> str:
     before = _last_number(stage)
     terminal = stage.terminal("attach", "build")
     first = terminal.until(rb"\[(\d{5})\]")
@@ -81,7 +81,7 @@ def attach_from_another(stage: Stage) -> str:
     return f"the screen came back from line {restored} on, then live to line {wanted}; killed too, and it runs on"
 
 
-def kill_the_daemon(stage: Stage) -> str:
+def kill_the_daemon(stage: DemoHome) -> str:
     watcher = stage.terminal("attach", "build", "-r")
     stage.check(watcher.until(rb"\[\d{5}\]"), "a watcher sees the screen", output=watcher.output[-300:])
     daemon = stage.ask("status")["host"]["pid"]
@@ -100,7 +100,7 @@ def kill_the_daemon(stage: Stage) -> str:
     return f"kill -9 {daemon}: the attached terminal never noticed; the next command had daemon {after}"
 
 
-def read_all_output(stage: Stage) -> str:
+def read_all_output(stage: DemoHome) -> str:
     with open(stage.path("finish"), "wb"):
         pass
     ended = stage.ask("wait", "build", "--for", "exit", "--timeout", "60")
@@ -128,7 +128,7 @@ def read_all_output(stage: Stage) -> str:
     return f"{count} numbered lines in {len(data)} bytes, none missing or doubled; sha256 {digest[:16]}… as expected"
 
 
-def serve_on_a_port(stage: Stage) -> str:
+def serve_on_a_port(stage: DemoHome) -> str:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -157,7 +157,7 @@ def serve_on_a_port(stage: Stage) -> str:
     return f"port {port} belonged to dev, pid {row['pid']}; killed, the status says exited with code 7 and no port"
 
 
-def find_the_prompt(stage: Stage) -> str:
+def find_the_prompt(stage: DemoHome) -> str:
     secret = os.urandom(12).hex()
     stage.hold("run", "-d", "-n", "deploy", "--", sys.executable, "-c", _ASK)
     waited = stage.ask("wait", "deploy", "--for", "input", "--timeout", "60")
@@ -177,7 +177,7 @@ def find_the_prompt(stage: Stage) -> str:
     return f"“{activity['prompt']}”: {activity['evidence']}; answered, and the secret is in no file of the home"
 
 
-def exec_in_a_shell(stage: Stage) -> str:
+def exec_in_a_shell(stage: DemoHome) -> str:
     shell = ["bash", "--norc"] if shutil.which("bash") else ["sh"]
     stage.hold("run", "-d", "-n", "shell", "--cwd", "/", "--", *shell)
     folder = os.path.realpath(stage.path("a folder"))
@@ -195,7 +195,7 @@ def exec_in_a_shell(stage: Stage) -> str:
     return f"cd, export, then both still there; exit code 42 came through exactly ({failed['duration_ms']} ms)"
 
 
-def stop_leaves_nothing(stage: Stage) -> str:
+def stop_leaves_nothing(stage: DemoHome) -> str:
     stage.hold("run", "-d", "-n", "tree", "--", "sh", "-c", _TREE)
     listed = stage.until(lambda: len(p := stage.ask("ps", "tree")) >= 6 and p, "all that it starts is in its tree")
     started = {p["pid"]: start_time(p["pid"]) for p in listed}
@@ -207,7 +207,7 @@ def stop_leaves_nothing(stage: Stage) -> str:
     return f"{len(started)} processes, some with setsid and nohup, all ended; after `hold down --all` none is left"
 
 
-def _same_program(stage: Stage, after: str) -> None:
+def _same_program(stage: DemoHome, after: str) -> None:
     """The same pid, and by its start time the same process, in /proc and in the status."""
     pid, began = stage.seen["pid"], stage.seen["began"]
     now = start_time(pid)
@@ -216,7 +216,7 @@ def _same_program(stage: Stage, after: str) -> None:
     stage.check(status["pid"] == pid and status["state"] == "live", f"after {after} the status says so", status=status)
 
 
-def _last_number(stage: Stage) -> int:
+def _last_number(stage: DemoHome) -> int:
     numbers = _NUMBER.findall(stage.hold("screen", "build"))
     stage.check(numbers, "the screen can be read without attaching")
     return max(int(n) for n in numbers)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from .demo_home import HOLD, Stage, Step
+from .demo_home import HOLD, DemoHome, Step
 
 # Reads line by line and says which came; what it is given is known by who wrote it.
 _READER = """
@@ -35,7 +35,7 @@ except holdfast.HoldfastError as e:
 """
 
 
-def a_person_takes_over(stage: Stage) -> str:
+def a_person_takes_over(stage: DemoHome) -> str:
     verbs = "view,type,exec,request_control"
     stage.hold("operator", "add", "bot", "--kind", "agent", "--grant", verbs, "--session", "*")
     stage.hold("run", "-d", "-n", "shared", "--pipes", "--", sys.executable, "-uc", _READER)
@@ -70,12 +70,12 @@ def a_person_takes_over(stage: Stage) -> str:
     return f"the agent was flooding; taken at epoch {taken['epoch']}; it was told: “{told.split(' ', 1)[1].strip()}”"
 
 
-def _taken(stage: Stage) -> dict[str, object] | None:
+def _taken(stage: DemoHome) -> dict[str, object] | None:
     controls: dict[str, object] = stage.ask("take", "shared", "--why", "I will do this by hand")["controls"]
     return controls if controls["kind"] == "human" else None
 
 
-def a_question_finds_a_person(stage: Stage) -> str:
+def a_question_finds_a_person(stage: DemoHome) -> str:
     agent = subprocess.Popen(
         [*HOLD, "ask", "--json", "Which branch?", "--option", "main", "--option", "develop", "--wait", "60"],
         env={**stage.env, "HOLDFAST_OPERATOR": "bot"},
@@ -100,16 +100,16 @@ def a_question_finds_a_person(stage: Stage) -> str:
     return f"{item['id']}: main; “{prompt['text']}”: y, into the very prompt, once"
 
 
-def _inbox(stage: Stage) -> list[dict[str, object]]:
+def _inbox(stage: DemoHome) -> list[dict[str, object]]:
     found: list[dict[str, object]] = stage.ask("inbox")
     return found
 
 
-def _questions(stage: Stage) -> list[dict[str, object]]:
+def _questions(stage: DemoHome) -> list[dict[str, object]]:
     return [item for item in _inbox(stage) if item["kind"] == "question"]
 
 
-def who_did_what(stage: Stage) -> str:
+def who_did_what(stage: DemoHome) -> str:
     story = stage.hold("timeline", "shared").decode()
     for words in ("bot", "took", "let me finish this"):
         stage.check(words in story, "the timeline says who did what, and why", missing=words, timeline=story[-800:])
@@ -125,7 +125,7 @@ def who_did_what(stage: Stage) -> str:
     return f"{good['entries']} entries verified; with “bot” changed to “eve” in entry {changed}, the check names it"
 
 
-def _rewrite(stage: Stage, old: bytes, new: bytes) -> int:
+def _rewrite(stage: DemoHome, old: bytes, new: bytes) -> int:
     """Somebody with the file at hand puts other words into an entry."""
     with contextlib.closing(sqlite3.connect(stage.path("host.db"))) as db, db:
         n, body = next(row for row in db.execute("SELECT n, body FROM entries ORDER BY n") if old in row[1])
@@ -133,7 +133,7 @@ def _rewrite(stage: Stage, old: bytes, new: bytes) -> int:
     return int(n)
 
 
-def alone_in_a_box(stage: Stage) -> str:
+def alone_in_a_box(stage: DemoHome) -> str:
     if shutil.which("bwrap") is None:
         return "left out: bubblewrap is not installed"
     folder = tempfile.mkdtemp(prefix="holdfast-box-")

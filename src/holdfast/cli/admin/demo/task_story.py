@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from .demo_home import Stage, Step
+from .demo_home import DemoHome, Step
 
 # A server that says which port it got: nobody has to guess a free one.
 SERVER = (
@@ -15,7 +15,7 @@ SERVER = (
 )
 
 
-def not_done_because_somebody_says_so(stage: Stage) -> str:
+def not_done_because_somebody_says_so(stage: DemoHome) -> str:
     stage.ask("project", "init", "shop", "--phase", "build", "--phase", "ship", "--root", stage.work())
     stage.hold(
         "task",
@@ -42,7 +42,7 @@ def not_done_because_somebody_says_so(stage: Stage) -> str:
     return "`hold task done 1` ran `grep -q hello greeting.txt`, which failed: the task is not done, the phase stays"
 
 
-def the_second_backend_finishes(stage: Stage) -> str:
+def the_second_backend_finishes(stage: DemoHome) -> str:
     stage.hold("backend", "add", "hasty", "--", "sh", "-c", "echo helo > greeting.txt")
     stage.hold(
         "backend",
@@ -68,7 +68,7 @@ def the_second_backend_finishes(stage: Stage) -> str:
     return "hasty wrote `helo` and was refused; careful was given the contract and why hasty failed, and finished"
 
 
-def a_stranger_goes_on(stage: Stage) -> str:
+def a_stranger_goes_on(stage: DemoHome) -> str:
     stage.hold(
         "task",
         "add",

@@ -42,7 +42,7 @@ _TARGETS = ("file_path", "notebook_path", "path", "url")  # what it is done to: 
 _PATHS = (*_TARGETS, "pattern", "query", "description")
 
 
-class Asking:
+class HookQuestion:
     """One thing to ask people."""
 
     __slots__ = ("key", "kind", "options", "text")
@@ -101,12 +101,12 @@ def _call(event: Json) -> str | None:
     return hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def asks(event: Json) -> list[Asking]:
+def asks(event: Json) -> list[HookQuestion]:
     """What people are to be asked and waited for; nothing where only Claude Code itself can ask."""
     name = event["hook_event_name"]
     if name == "PermissionRequest" and event.get("tool_name") != "AskUserQuestion":
         text = described(event)
-        return [Asking("approval", text)] if text else []
+        return [HookQuestion("approval", text)] if text else []
     if name == "PreToolUse" and event.get("tool_name") == "AskUserQuestion":
         return _questions(event)
     return []
@@ -146,7 +146,7 @@ def _sized(value: object) -> str:
     return f"({len(value)} characters)" if isinstance(value, str) else f"({len(json.dumps(value))} bytes of JSON)"
 
 
-def _questions(event: Json) -> list[Asking]:
+def _questions(event: Json) -> list[HookQuestion]:
     given = event.get("tool_input")
     questions = given.get("questions") if isinstance(given, dict) else None
     if not isinstance(questions, list) or not 0 < len(questions) <= QUESTIONS_MAX:
@@ -159,13 +159,13 @@ def _questions(event: Json) -> list[Asking]:
         labels = [o.get("label") for o in question.get("options") or [] if isinstance(o, dict)]
         options = [o for o in labels if isinstance(o, str) and o.strip()][:ASK_OPTIONS_MAX]
         if question.get("multiSelect"):  # several, joined by commas: an item's options are for one
-            found.append(Asking("question", f"{text}\n(several may be named: {', '.join(options)})", key=text))
+            found.append(HookQuestion("question", f"{text}\n(several may be named: {', '.join(options)})", key=text))
         else:
-            found.append(Asking("question", text, options, key=text))
+            found.append(HookQuestion("question", text, options, key=text))
     return found
 
 
-def answer(event: Json, asked: Sequence[Asking], items: Sequence[Json]) -> Json | None:
+def answer(event: Json, asked: Sequence[HookQuestion], items: Sequence[Json]) -> Json | None:
     """The hook's output once people have spoken; None (Claude Code asks by itself) where somebody has not."""
     no = next((i for i in items if i["state"] == "denied"), None)
     if no is None and (not items or len(items) < len(asked) or any(i["state"] != "answered" for i in items)):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ASKS_KEPT = 16  # items of one conversation that may still bring an answer
 
 
-class Kept:
+class OpenItems:
     """A small file in the home for one conversation; a lost one costs an answer that nobody was waiting for."""
 
     def __init__(self, home: str, conversation: str) -> None:
