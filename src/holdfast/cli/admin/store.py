@@ -1,9 +1,9 @@
 """Set the store of this home's work, or move it from SQLite to PostgreSQL, verified.
 
   hold store migrate postgresql://me@db/work      copy all work into an empty database; the file is kept
-  hold store use postgresql://me@db/work          from then on (--stdin: the password)
-  hold store use sqlite:////data/work.db          a file elsewhere; HOME/work.db is the first one again
-  hold store use --cache redis://db/0             where short-term memory is kept (off: in each process)
+  hold store use postgresql://me@db/work          use it from now on (--stdin: its password)
+  hold store use sqlite:////data/work.db          another file; HOME/work.db is the default
+  hold store use --cache redis://db/0             store short-term memory there (off: in each process)
 
 It is the home's setting: a person changes it outside any session, while no run is leased. hold status shows it.
 """
