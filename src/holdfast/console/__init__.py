@@ -1,1 +1,1 @@
-"""The HTTP port: a process of its own, a client of the host like any other. It serves the page, its API, and MCP."""
+"""The web process: serves the console page, its API and MCP over HTTP, as an ordinary client of the host."""

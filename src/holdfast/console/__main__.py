@@ -14,4 +14,4 @@ if __name__ == "__main__":
     url = sys.argv[5] if len(sys.argv) > 5 else ""
     status = main(Home(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), url or None)
     sys.stderr.flush()
-    os._exit(status)  # the daemon waits for our end, and nothing here is worth taking apart piece by piece
+    os._exit(status)  # the daemon waits for this process, and nothing here needs an orderly teardown

@@ -1,4 +1,4 @@
-"""What the port serves, by path. Whoever adds a route adds it behind the guard."""
+"""The web application: all routes by path, behind the guard."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from .page import page
 
 
 async def healthz(request: Request) -> JSONResponse:
-    """That this process answers, and nothing else."""
+    """Answers that this process is alive."""
     return JSONResponse({"ok": True}, headers={"cache-control": "no-store"})
 
 
 async def _no_such(request: Request) -> Response:
-    return endpoint.failed(not_found("there is nothing here", "see /api/openapi.json"))
+    return endpoint.failed(not_found("not found", "see /api/openapi.json"))
 
 
 class Sockets:
-    """The two sockets, and how many of each everybody has open."""
+    """The two WebSockets, with a quota for each."""
 
     def __init__(self) -> None:
         self._feeds, self._terminals, self._pages = Feeds(), Quota(VIEWERS_MAX), Quota(LIVE_MAX)
@@ -62,7 +62,7 @@ class Sockets:
         await socket.accept()
         line, who = BrowserSocket(socket), _who(socket)
         if not room.has(who):
-            await line.close(FULL, f"{room.of(who)} {what} of yours are open already: close some")
+            await line.close(FULL, f"limit reached: you have {room.of(who)} {what} open")
             return
         with room.take(who):
             try:
@@ -76,7 +76,7 @@ def _who(socket: WebSocket) -> str:
 
 
 def make(host: AsyncHost, where: Where) -> App:
-    """The whole application, guarded."""
+    """Make the whole application, behind the guard."""
     agents = LazyMcp(host.home.path)
     callers = Callers(host, where)
     doors, sockets = LoginRoutes(callers), Sockets()

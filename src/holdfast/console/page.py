@@ -1,4 +1,4 @@
-"""The page and its files, as they were built into the package, and the headers that keep a page in its place."""
+"""Serves the built page and its files, with their security headers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "static")
-_FOR_EVER = "public, max-age=31536000, immutable"  # names in this folder change with what is in them
+_FOR_EVER = "public, max-age=31536000, immutable"  # file names in this folder contain a content hash
 _HASHED = "assets/"
 _TYPES = {".js": "text/javascript", ".webmanifest": "application/manifest+json", ".woff2": "font/woff2"}
 _MISSING = b"The console's page was not built into this installation. The API works: see docs/api.md.\n"
@@ -25,10 +25,10 @@ ALWAYS = {
 
 
 def policy(authority: str) -> str:
-    """What the page may load: its own files, and sockets to where it came from (which older browsers want by name).
+    """The content security policy: own files, and WebSockets to the own origin (which older browsers need by name).
 
-    Neither scripts nor styles may stand in the page. What the terminal (xterm.js) would write into style elements, the
-    page turns into sheets (web/src/lib/styles.ts).
+    Inline scripts and styles are forbidden. The page turns the style elements of the terminal (xterm.js) into style
+    sheets (web/src/lib/styles.ts).
     """
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
@@ -38,7 +38,7 @@ def policy(authority: str) -> str:
 
 
 def find(folder: str, path: str) -> str | None:
-    """The file that a path names, if it is one of the folder's own."""
+    """The file at a path, if it is inside the folder."""
     words = path.strip("/").split("/")
     if not all(words) or any(word.startswith(".") or "\\" in word or "\0" in word for word in words):
         return None
@@ -48,7 +48,7 @@ def find(folder: str, path: str) -> str | None:
 
 
 async def page(request: Request) -> Response:
-    """A file by its name; for every other path the page itself, which knows its own addresses."""
+    """Serve a file by name; for every other path the page itself, which routes on the client."""
     path = request.url.path
     found = find(_FOLDER, path) if path != "/" else None
     headers = {**ALWAYS, "content-security-policy": policy(request.headers["host"])}

@@ -1,4 +1,4 @@
-"""The web process: one per home, by its lock; it binds, says so, serves, and goes when it is told to."""
+"""Runs the web process: takes the home's lock, binds, reports ready, serves until stopped."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .app import make
 from .http.callers import Where
 from .http.slow_request import TimelyProtocol
 
-_GRACE_S = 1  # for answers under way when it is told to go; streams are cut, clients come again
-_LOCK_TRIES = 50  # a tenth of a second each: the one before it is on its way out
+_GRACE_S = 1  # for open requests at shutdown; streams are cut, and clients reconnect
+_LOCK_TRIES = 50  # tries of 0.1 s each: the previous process is exiting
 
 
 class WebServer(uvicorn.Server):
-    """uvicorn without its clock: it would wake up ten times a second to see whether it should stop."""
+    """uvicorn without its timer, which wakes up ten times a second to check whether to stop."""
 
     def __init__(self, config: uvicorn.Config, ready_fd: int) -> None:
         super().__init__(config)
@@ -52,8 +52,8 @@ class WebServer(uvicorn.Server):
 
 def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # By its protocol's number asyncio knows TCP, and sets TCP_NODELAY on what it accepts: an echo must not wait for an
-    # acknowledgement of the packet before it.
+    # asyncio recognises TCP by the protocol number, and sets TCP_NODELAY when it accepts: an echo must not wait for an
+    # acknowledgement of the previous packet.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -67,7 +67,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def take_lock(home: Home) -> int:
-    """One web process per home. The daemon starts the next one when the last is gone, or about to be."""
+    """Take the lock of the home's only web process; the daemon may start one while the last is exiting."""
     import time
 
     fd = os.open(home.web_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -78,13 +78,13 @@ def take_lock(home: Home) -> int:
         except BlockingIOError:
             time.sleep(0.1)
     os.close(fd)
-    raise HoldfastError("conflict", "a web process of this home is running already", "hold down ends it")
+    raise HoldfastError("conflict", "a web process of this home is already running", "to stop it: hold down")
 
 
 async def serve(home: Home, sock: socket.socket, ready_fd: int, public: str | None) -> None:
     host, port = sock.getsockname()[:2]
     where = Where(str(host), int(port), public)
-    # Its own rights are the person's: it has to ask whom a token stands for. What an agent does is done with that
+    # This process has the owner's rights: it must look up a token's operator. An agent's acts are done with that
     # agent's key.
     owner = AsyncHost(home.path)
     owner.operator = None
@@ -99,7 +99,7 @@ async def serve(home: Home, sock: socket.socket, ready_fd: int, public: str | No
         ws="websockets-sansio",
         ws_per_message_deflate=False,
         ws_max_size=VIEW_MESSAGE_BYTES_MAX,
-        ws_ping_interval=None,  # pages have a beat of their own, which they can see
+        ws_ping_interval=None,  # pages have their own keepalive, visible to them
         timeout_graceful_shutdown=_GRACE_S,
         lifespan="on",
         loop="asyncio",
@@ -114,7 +114,7 @@ async def serve(home: Home, sock: socket.socket, ready_fd: int, public: str | No
 
 
 def _at_home() -> None:
-    """What an agent starts through here begins where a login of this user would."""
+    """Change to the user's home folder: sessions that agents start here begin there, like a login."""
     import pwd
 
     try:

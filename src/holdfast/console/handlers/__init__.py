@@ -1,1 +1,1 @@
-"""What each HTTP route does."""
+"""The handlers of the HTTP routes."""

@@ -1,4 +1,4 @@
-"""The inbox over HTTP: what waits for a person, and their answers."""
+"""The inbox over HTTP: open items, and answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Text = Annotated[str, msgspec.Meta(max_length=ASK_ANSWER_MAX)] | None
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One of the three. A text or a secret is typed where a program waits; neither is kept, and a secret not echoed."""
+    """Exactly one of the three. A text or a secret is typed into the waiting program; neither is stored."""
 
     text: _Text = None
     approve: bool | None = None
@@ -31,7 +31,7 @@ async def ls(call: HttpCall[All, Nothing]) -> Any:
 async def answer(call: HttpCall[Nothing, Answer]) -> Any:
     body = call.body
     if sum(given is not None for given in (body.text, body.approve, body.secret)) != 1:
-        raise invalid("no answer, or more than one", "text, approve or secret")
+        raise invalid("give exactly one answer", "text, approve or secret")
     text = body.text if body.secret is None else body.secret
     return await call.host.answer_raw(call.word("ask"), text, approve=body.approve, why=body.why)
 
@@ -40,7 +40,7 @@ ROUTES = [
     Route(
         "GET",
         "/api/inbox",
-        "What waits for a person, looked at now; with all=1 also what is over.",
+        "Items that wait for a person, checked now; with all=1 also closed ones.",
         list[Ask],
         ls,
         query=All,

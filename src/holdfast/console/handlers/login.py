@@ -1,4 +1,4 @@
-"""A browser comes in by a link that works once, makes one for another device, and goes out again."""
+"""Login by a link that works once, links for other devices, and logout."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Json = dict[str, Any]
 
 
 class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands after `#login=` in the link."""
+    """The token after `#login=` in the link."""
 
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 
 
 class NewLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """For a browser of one's own; the owner may make one for another person (`operator`, a name or an id)."""
+    """A link for another browser of the caller; the owner may make one for another person (`operator`: name or id)."""
 
     operator: str | None = None
     why: Annotated[str, msgspec.Meta(max_length=WHY_MAX)] | None = None
 
 
 class Link(msgspec.Struct, frozen=True):
-    """It works once, until then: ADDRESS/#login=TOKEN. `addresses` are all that this port answers to."""
+    """Works once, until it expires: ADDRESS/#login=TOKEN. `addresses` are all addresses of this port."""
 
     token: str
     operator: str
@@ -55,7 +55,7 @@ class HostAbout(msgspec.Struct, frozen=True):
 
 
 class Me(msgspec.Struct, frozen=True):
-    """Who asks, where, and what they may do."""
+    """The caller, this host, and the caller's rights."""
 
     operator: Operator
     host: HostAbout
@@ -74,7 +74,7 @@ async def me(call: HttpCall[Nothing, Nothing]) -> Any:
 
 
 class LoginRoutes:
-    """`login` is for everybody who has a link, `logout` for a browser that is in."""
+    """Login (for any caller with a link) and logout."""
 
     def __init__(self, callers: Callers) -> None:
         self._callers = callers
@@ -86,12 +86,14 @@ class LoginRoutes:
         except HoldfastError as e:
             return failed(e)
         response = answer(None, 204)
-        sealed = request.headers.get("origin", "").startswith("https:")  # what the guard let through is an own address
+        sealed = request.headers.get("origin", "").startswith(
+            "https:"
+        )  # the guard let only this port's addresses through
         response.headers["set-cookie"] = headers.set_cookie(self._callers.port, secret, secure=sealed)
         return response
 
     async def link(self, call: HttpCall[Nothing, NewLink]) -> Any:
-        """The host says whether they may; whoever comes in by it may no more than they, or than whom it is for."""
+        """Make a link, if the host allows it. A login by it has the caller's rights, or that person's."""
         asked, (token, hash) = call.body, web_process.fresh()
         if asked.operator is not None:
             web_process.check_key(call.host.home, await call.host.call("operator_find", operator=asked.operator))
@@ -106,16 +108,18 @@ class LoginRoutes:
         return response
 
     def routes(self) -> list[Route]:
-        """As the document has them, with whoever serves them."""
+        """The routes of the API description, with their handlers."""
         return [LOGOUT.served(self.logout), LINK.served(self.link)]
 
 
 async def _apart(call: HttpCall[Nothing, Any]) -> Any:
-    raise AssertionError("served by Doors, which knows the callers")
+    raise AssertionError("served by LoginRoutes, which knows the callers")
 
 
-LOGIN = Route("POST", "/api/login", "A browser comes in by a link that works once.", None, _apart, body=Login)
-LOGOUT = Route("POST", "/api/logout", "This browser is out; its sockets close.", None, _apart)
-LINK = Route("POST", "/api/links", "A link that logs another device in, once.", Link, _apart, body=NewLink, status=201)
+LOGIN = Route("POST", "/api/login", "Log a browser in with a link that works once.", None, _apart, body=Login)
+LOGOUT = Route("POST", "/api/logout", "Log this browser out; its sockets close.", None, _apart)
+LINK = Route(
+    "POST", "/api/links", "Make a login link for another device; it works once.", Link, _apart, body=NewLink, status=201
+)
 BESIDE = [LOGIN, LOGOUT, LINK]
-ROUTES = [Route("GET", "/api/me", "Who asks, where, and what they may do.", Me, me)]
+ROUTES = [Route("GET", "/api/me", "The caller, this host, and the caller's rights.", Me, me)]

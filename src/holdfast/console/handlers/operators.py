@@ -1,4 +1,4 @@
-"""Operators and the journal over HTTP: who may act here, and proof of who did."""
+"""Operators, grants and the journal over HTTP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What an operator may do (`verbs`), on which sessions (patterns), until when; `state` says whether now."""
+    """A grant: `verbs`, on `sessions` (patterns), `until` a time; `state` says whether it is in force."""
 
     id: str
     operator: str
@@ -53,7 +53,7 @@ class Enrol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Give(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One more grant, never wider than the giver's own; on all sessions unless some are named."""
+    """A new grant, never wider than the giver's rights; on all sessions by default."""
 
     verbs: list[str]
     sessions: list[str] | None = None
@@ -62,7 +62,7 @@ class Give(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Revoked(msgspec.Struct, frozen=True):
-    """How many channels and requests were ended with it."""
+    """The number of connections and requests that were ended with it."""
 
     operator: str
     name: str
@@ -73,7 +73,7 @@ class Revoked(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Whether the journal is whole; else the first entry that is not (`bad`), and why."""
+    """Whether the journal verifies; otherwise the first bad entry (`bad`) and the reason."""
 
     ok: bool
     entries: int
@@ -118,23 +118,21 @@ ROUTES = [
     Route(
         "GET",
         "/api/operators",
-        "Who is enrolled, with their grants; with all=1 also the revoked.",
+        "Enrolled operators with their grants; with all=1 also revoked ones.",
         list[Enrolled],
         operators,
         query=All,
     ),
     Route("POST", "/api/operators", "Enrol an operator.", Enrolled, enrol, body=Enrol, status=201),
-    Route(
-        "POST", "/api/operators/{target}/grants", "Give an operator one more grant.", Grant, give, body=Give, status=201
-    ),
+    Route("POST", "/api/operators/{target}/grants", "Give an operator a grant.", Grant, give, body=Give, status=201),
     Route(
         "POST",
         "/api/operators/{target}/revoke",
-        "End an operator, or one grant: its channels close at once.",
+        "Revoke an operator or one grant: its connections close at once.",
         Revoked,
         revoke,
         body=Because,
     ),
-    Route("GET", "/api/journal/verify", "Check every hash and signature of the journal.", Verdict, verify),
+    Route("GET", "/api/journal/verify", "Verify every hash and signature of the journal.", Verdict, verify),
     Route("GET", "/api/timeline", "Who did what, in all sessions and on the host.", Timeline, journal, query=Page),
 ]

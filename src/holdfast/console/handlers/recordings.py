@@ -1,4 +1,4 @@
-"""A session's recording over HTTP: its output with times, page by page, and marks for who did what when."""
+"""A session's recording over HTTP: output with times, page by page, and marks for who did what."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..http.routes import HttpCall, Nothing, Route
 
 Json = dict[str, Any]
 
-_ENTRIES_MAX = 5000  # of the journal behind one scrubber: more marks than it has pixels
+_ENTRIES_MAX = 5000  # journal entries for one scrubber: more marks than it has pixels
 _EXECS_MAX = 100  # commands whose exit codes are looked up, the latest
-_UNTOLD = ("resize", "refuse", "attach", "detach")  # sizes are in the recording; what was refused did not happen
+_UNTOLD = ("resize", "refuse", "attach", "detach")  # sizes are in the recording; refused acts did not happen
 
 
 class From(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,7 +24,7 @@ class From(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """`output` has `data` (base64) from `offset` on; `size` has cols and rows; `gap` reaches from `offset` to `to`."""
+    """`output` has `data` (base64) from `offset` on; `size` has cols and rows; `gap` is from `offset` to `to`."""
 
     at: float
     kind: str
@@ -37,7 +37,7 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """A page of events, times in seconds since 1970; the next one with from=next, None where this was the last."""
+    """A page of events, times in seconds since 1970; the next page with from=next, None if this is the last."""
 
     session: str
     start: int
@@ -47,7 +47,7 @@ class Recording(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Something to jump to. `kind`: human, agent, service, command, checkpoint or host."""
+    """A point to jump to. `kind`: human, agent, service, command, checkpoint or host."""
 
     at: str
     kind: str
@@ -68,7 +68,7 @@ async def recording(call: HttpCall[From, Nothing]) -> Any:
 
 
 def events(page: Json) -> list[Recorded]:
-    """A page of the host as events that say where they stand."""
+    """Convert a page from the host to events with their offsets."""
     offset, found = int(page["start"]), []
     for at, code, value in page["events"]:
         if code == "r":
@@ -99,7 +99,7 @@ async def marks(call: HttpCall[Nothing, Nothing]) -> Any:
 
 
 def told(entries: list[Json], codes: dict[str, Json]) -> list[Mark]:
-    """The journal's entries as marks: each sentence with who did it; a command with how it ended."""
+    """Convert journal entries to marks: each with its actor, a command with its exit code."""
     found = []
     for entry in entries:
         lines = list(timeline_text.tell([entry], names=False)) if entry["kind"] not in _UNTOLD else []
@@ -152,7 +152,7 @@ async def _checkpoints(host: AsyncHost, session: str) -> list[Mark]:
         kept = await host.work.call("session_checkpoints", session=session)
     except HoldfastError as e:
         if e.code == "not_allowed":
-            return []  # who may see the session need not see the work
+            return []  # a caller that may see the session may lack the right to see the work
         raise
     return [
         Mark(
@@ -173,10 +173,10 @@ ROUTES = [
     Route(
         "GET",
         _ONE + "/recording",
-        "Recorded output with its times, a page at a time.",
+        "Recorded output with times, page by page.",
         Recording,
         recording,
         query=From,
     ),
-    Route("GET", _ONE + "/marks", "Who did what when, commands with exit codes, checkpoints.", list[Mark], marks),
+    Route("GET", _ONE + "/marks", "Marks: who did what, commands with exit codes, checkpoints.", list[Mark], marks),
 ]

@@ -1,4 +1,4 @@
-"""The files that a session has to do with: open now, changed by attempts that ran in it, changed in its folder."""
+"""A session's files: open now, changed by attempts that ran in it, changed in its folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 class Noted(msgspec.Struct, frozen=True):
-    """What one attempt at a task did to its files, by its own look before and after; `omitted` more are not listed."""
+    """The files that an attempt at a task changed, compared before and after; `omitted` more are not listed."""
 
     task: str
     attempt: int
@@ -39,7 +39,7 @@ class ChangedFile(msgspec.Struct, frozen=True):
 
 
 class Folder(msgspec.Struct, frozen=True):
-    """Files below the session's folder that changed since it began, whoever changed them; see `whole`."""
+    """Files below the session's folder that changed since it began, by any process; see `whole`."""
 
     root: str
     since: str
@@ -49,7 +49,7 @@ class Folder(msgspec.Struct, frozen=True):
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """`open` is the kernel's word on now; `noted` the record's; `folder` is null for who may not look around there."""
+    """`open` as the kernel reports now; `noted` from the record; `folder` is null for callers without that right."""
 
     open: list[OpenFile]
     noted: list[Noted]
@@ -67,13 +67,13 @@ async def _noted(host: AsyncHost, session: str) -> list[Json]:
         found: list[Json] = await host.work.call("session_changes", session=session)
     except HoldfastError as e:
         if e.code == "not_allowed":
-            return []  # who may see the session need not see the work
+            return []  # a caller that may see the session may lack the right to see the work
         raise
     return found
 
 
 async def _folder(call: HttpCall[Nothing, Nothing], session: Json) -> Json | None:
-    """To see a session is not to see its disk: only the owner of this home is told what lies around it."""
+    """Changed files in the folder, for the owner of this home only: seeing a session does not include its disk."""
     root = str(session["cwd"] or "")
     if not call.who.get("owner") or session.get("isolation") or not os.path.isabs(root):
         return None
@@ -85,7 +85,7 @@ ROUTES = [
     Route(
         "GET",
         "/api/sessions/{session}/touched",
-        "Files it has open, and what is known of those it changed.",
+        "Files it has open, and files known to be changed.",
         Touched,
         touched,
     ),

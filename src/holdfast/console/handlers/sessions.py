@@ -1,4 +1,4 @@
-"""Sessions over HTTP: look, start, type, signal, end, and the controls."""
+"""Sessions over HTTP: show, start, type, signal, end, and the controls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Why = Annotated[str, msgspec.Meta(max_length=WHY_MAX)] | None
 
 
 class Session(SessionStatus, frozen=True):
-    """A session as it is now; a list leaves out processes, connections and files."""
+    """A session, observed now; in lists without processes, connections and files."""
 
     last_line: str | None = None
 
@@ -26,7 +26,7 @@ class All(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to start; without a command, the user's shell."""
+    """The program to start; without a command, the user's shell."""
 
     command: list[str] | None = None
     name: str | None = None
@@ -37,14 +37,14 @@ class Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TakeOver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A person who holds the controls is asked first, for half a minute; `force` takes them unasked."""
+    """If a person holds the controls, they are asked first, for 30 s; `force` takes them without asking."""
 
     force: bool = False
     why: _Why = None
 
 
 class Hand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """To whom (a name or an id; without one, back to whom they were taken from), and what to say to them."""
+    """The new holder (name or id; default: the operator they were taken from), and a note."""
 
     to: str | None = None
     note: _Why = None
@@ -52,7 +52,7 @@ class Hand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Typed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Text, then keys by name (Enter, Tab, Up, C-c …), then Enter if wanted. A secret is not kept in the journal."""
+    """Text, then keys by name (Enter, Tab, Up, C-c …), then Enter if requested. A secret is not stored."""
 
     text: str = ""
     keys: list[str] = []
@@ -80,7 +80,7 @@ class Rename(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """How the controls stand; `flushed` bytes of unread input were discarded."""
+    """The state of the controls; `flushed` bytes of unread input were discarded."""
 
     controls: Json
     flushed: int = 0
@@ -98,7 +98,7 @@ class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """Who did what, oldest first; older ones with `before=next`."""
+    """Who did what, oldest first; older entries with `before=next`."""
 
     entries: list[Json]
     next: int | None
@@ -177,19 +177,19 @@ async def files(call: HttpCall[Nothing, Nothing]) -> Any:
 
 _ONE = "/api/sessions/{session}"
 ROUTES = [
-    Route("GET", "/api/sessions", "What runs; with all=1 the ended ones too.", list[Session], ls, query=All),
+    Route("GET", "/api/sessions", "Running sessions; with all=1 also ended ones.", list[Session], ls, query=All),
     Route("POST", "/api/sessions", "Start a session.", Session, start, body=Start, status=201),
     Route("GET", _ONE, "A session, observed now.", Session, show),
-    Route("DELETE", _ONE, "Forget an ended session, its output too.", None, remove, body=Because),
+    Route("DELETE", _ONE, "Remove an ended session and its output.", None, remove, body=Because),
     Route("POST", _ONE + "/take", "Take the controls.", Held, take, body=TakeOver),
-    Route("POST", _ONE + "/release", "Give the controls back.", Held, release, body=Because),
+    Route("POST", _ONE + "/release", "Release the controls.", Held, release, body=Because),
     Route("POST", _ONE + "/hand", "Hand the controls to another operator.", Held, hand, body=Hand),
     Route("POST", _ONE + "/send", "Type into it.", None, send, body=Typed),
     Route("POST", _ONE + "/kill", "Send a signal.", None, kill, body=Kill),
     Route("POST", _ONE + "/stop", "End its whole process tree.", Session, stop, body=Stop),
     Route("POST", _ONE + "/restart", "Start it again as its next generation.", Session, restart, body=Because),
-    Route("POST", _ONE + "/rename", "Give it another name.", Session, rename, body=Rename),
+    Route("POST", _ONE + "/rename", "Rename it.", Session, rename, body=Rename),
     Route("GET", _ONE + "/screen", "Its rendered screen as text.", Screen, screen),
-    Route("GET", _ONE + "/timeline", "Who did what in it.", Timeline, timeline, query=Page),
+    Route("GET", _ONE + "/timeline", "Its timeline: who did what.", Timeline, timeline, query=Page),
     Route("GET", _ONE + "/files", "The files that its processes have open.", list[OpenFile], files),
 ]

@@ -1,4 +1,4 @@
-"""While you were away: of each session and task that something happened to, three lines and where to look."""
+""" "While you were away": three lines for each session, task or run that changed since a time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..http.routes import HttpCall, Nothing, Route
 
 Json = dict[str, Any]
 
-_ENTRIES_MAX = 5000  # of the journal that are counted: some days of one person's agents
-_SESSIONS_MAX = 100  # told of, the latest
+_ENTRIES_MAX = 5000  # journal entries that are counted: some days of one person's agents
+_SESSIONS_MAX = 100  # entries shown, the latest
 _LINE_MAX = 200  # characters of a line
 _DID = {
     "exec": "ran {n} command{s}",
@@ -43,7 +43,7 @@ class Since(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Happened(msgspec.Struct, frozen=True):
-    """`kind` is session, task or run; `offset` is where its output of that time begins."""
+    """`kind` is session, task or run; `offset` is where its output since then begins."""
 
     kind: str
     id: str
@@ -94,7 +94,7 @@ async def _acts(host: AsyncHost, since: float) -> dict[str, list[Json]]:
 
 
 def three_lines(session: Json, entries: list[Json], printed: int) -> list[str]:
-    """Who did what; how it stands; what it said."""
+    """Who did what; its state; its output."""
     return [who_did(entries), stands(session), said(session, printed)]
 
 
@@ -108,13 +108,13 @@ def who_did(entries: list[Json]) -> str:
         f"{who} " + ", ".join(words.format(n=n, s="" if n == 1 else "s") for words, n in did.most_common(3))
         for who, did in counts.items()
     ]
-    return "; ".join(parts) or "nobody touched it"
+    return "; ".join(parts) or "no operator acted on it"
 
 
 def stands(session: Json) -> str:
     ended, activity = session["exit"], session["activity"] or {}
     if ended is not None and session["state"] != "live":
-        how = ended["signal"] or f"code {ended['code']}" if ended["known"] else "nobody saw how"
+        how = ended["signal"] or f"code {ended['code']}" if ended["known"] else "exit status unknown"
         return f"ended: {how}"
     words = {
         "waiting_for_input": "waits for input",
@@ -130,10 +130,10 @@ def stands(session: Json) -> str:
 
 def said(session: Json, printed: int) -> str:
     if printed <= 0:
-        return "said nothing"
+        return "no output"
     small, middle = printed < 10_000, printed < 10_000_000
     size = f"{printed} bytes" if small else f"{printed / 1e3:.0f} kB" if middle else f"{printed / 1e6:.0f} MB"
-    return f"said {size}" + (f", last: {session['last_line']}" if session.get("last_line") else "")
+    return f"printed {size}" + (f", last: {session['last_line']}" if session.get("last_line") else "")
 
 
 async def _work(host: AsyncHost, since: float) -> list[Happened]:
@@ -164,12 +164,12 @@ def task_lines(task: Json) -> list[str]:
     tried = "no attempt yet" if last is None else f"attempt {last['n']}: {last['outcome'] or 'under way'}"
     if last is not None and last["failure_type"]:
         tried += f" ({last['failure_type']})"
-    return [f"is {task['status']}, phase {task['phase']}", events or "nothing was decided", tried]
+    return [f"is {task['status']}, phase {task['phase']}", events or "no decision", tried]
 
 
 def _run(run: Json) -> Happened:
     steps = ", ".join(f"{n} {state}" for state, n in run["steps"].items()) or "no steps"
-    lines = [f"is {run['state']}", f"steps: {steps}", f"by {run['worker'] or run['by'] or 'nobody'}"]
+    lines = [f"is {run['state']}", f"steps: {steps}", f"by {run['worker'] or run['by'] or 'no worker'}"]
     return Happened("run", run["run"], run["task"] or run["job"] or run["run"], lines, run["state"])
 
 

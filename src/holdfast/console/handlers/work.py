@@ -1,4 +1,4 @@
-"""The work over HTTP: projects and tasks, runs with their history, artifacts and checkpoints, the brief, the report."""
+"""Work over HTTP: projects, tasks, runs with history, artifacts and checkpoints, the brief, the report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`question` goes with block: what somebody is to answer. `why` of unblock is the answer."""
+    """`question`: with block, the question for a person. `why`: with unblock, the answer."""
 
     why: _Why = None
     question: _Why = None
@@ -51,14 +51,14 @@ class After(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Two(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Two checkpoints by number; without b, a with the one before it."""
+    """Two checkpoints by number; without b, a and the one before it."""
 
     a: int
     b: int | None = None
 
 
 class Settle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What happened to a step in doubt, and how that is known."""
+    """The outcome of a step in doubt, and its evidence."""
 
     outcome: Literal["done", "not_done", "failed"]
     evidence: _Why = None
@@ -80,7 +80,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Span(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Times (RFC 3339), or how long ago (7d, which is also the default)."""
+    """Times (RFC 3339), or a time ago (default: 7d)."""
 
     since: str | None = None
     until: str | None = None
@@ -115,10 +115,10 @@ async def contract(call: HttpCall[Version, Nothing]) -> Any:
 
 
 async def change(call: HttpCall[Nothing, Change]) -> Any:
-    """Done runs the verification first, and the others change no more than the record."""
+    """Change a task's status; done runs the verification first."""
     verb, todo, why = call.word("verb"), call.host.work.tasks, call.body.why
     if verb not in VERBS:
-        raise not_found(f"there is no {verb[:40]!r} for a task", "one of " + ", ".join(VERBS))
+        raise not_found(f"no such change of a task: {verb[:40]!r}", "one of " + ", ".join(VERBS))
     if verb == "block":
         await todo.block(_task(call), question=call.body.question, why=why)
     else:
@@ -145,7 +145,7 @@ async def artifacts(call: HttpCall[Nothing, Nothing]) -> Any:
 
 
 async def artifact(call: HttpCall[Nothing, Nothing]) -> Any:
-    """Its bytes, to be saved: whatever they are, a browser does not open them here."""
+    """An artifact's bytes as a download: a browser never opens them on this origin."""
     content = await call.host.work.artifact(call.word("run"), call.word("name"))
     headers = {
         **ALWAYS,
@@ -206,9 +206,9 @@ async def report(call: HttpCall[Span, Nothing]) -> Any:
 _TASK, _RUN = "/api/tasks/{project}/{task}", "/api/runs/{run}"
 ROUTES = [
     Route("GET", "/api/projects", "All projects.", list[types.Project], projects),
-    Route("GET", "/api/projects/{project}", "Where a project stands.", types.ProjectState, project),
+    Route("GET", "/api/projects/{project}", "A project's status.", types.ProjectState, project),
     Route("GET", "/api/tasks", "A project's tasks.", list[types.Task], tasks, query=OfProject),
-    Route("GET", _TASK, "A task whole.", types.TaskWhole, task),
+    Route("GET", _TASK, "A task with its contract, attempts and history.", types.TaskWhole, task),
     Route("GET", _TASK + "/contract", "A version of its contract.", types.ContractAt, contract, query=Version),
     Route(
         "POST",
@@ -219,16 +219,28 @@ ROUTES = [
         body=Change,
     ),
     Route("GET", "/api/runs", "The newest runs first.", list[types.RunRef], runs, query=OfRuns),
-    Route("GET", _RUN, "Where a run stands.", types.Run, run),
-    Route("GET", _RUN + "/history", "What was thought, done and seen.", types.History, history, query=After),
-    Route("GET", _RUN + "/artifacts", "What a run produced.", list[types.Artifact], artifacts),
+    Route("GET", _RUN, "A run's status.", types.Run, run),
+    Route(
+        "GET",
+        _RUN + "/history",
+        "A run's log: what was thought, done and observed.",
+        types.History,
+        history,
+        query=After,
+    ),
+    Route("GET", _RUN + "/artifacts", "A run's artifacts.", list[types.Artifact], artifacts),
     Route("GET", _RUN + "/artifacts/{name:path}", "An artifact's content.", bytes, artifact),
     Route("GET", _RUN + "/checkpoints", "A run's checkpoints.", list[types.Checkpoint], checkpoints),
-    Route("GET", _RUN + "/checkpoints/diff", "What changed from one to another.", types.Compared, compare, query=Two),
-    Route("GET", _RUN + "/checkpoints/{seq:int}", "One with its state.", types.Checkpoint, checkpoint),
     Route(
-        "POST", _RUN + "/steps/{key:path}/settle", "Say what became of a step in doubt.", Settled, settle, body=Settle
+        "GET",
+        _RUN + "/checkpoints/diff",
+        "The differences between two checkpoints.",
+        types.Compared,
+        compare,
+        query=Two,
     ),
-    Route("GET", "/api/resume", "The brief for whoever goes on.", types.Brief, resume, query=Target),
+    Route("GET", _RUN + "/checkpoints/{seq:int}", "A checkpoint with its state.", types.Checkpoint, checkpoint),
+    Route("POST", _RUN + "/steps/{key:path}/settle", "Settle a step in doubt.", Settled, settle, body=Settle),
+    Route("GET", "/api/resume", "The resume brief for the next worker.", types.Brief, resume, query=Target),
     Route("GET", "/api/report", "What was done in a time span.", types.Report, report, query=Span),
 ]

@@ -1,4 +1,4 @@
-"""The work as it travels: projects, tasks, attempts, runs. What the work plane tells, typed for who reads it."""
+"""The types of work replies over HTTP: projects, tasks, attempts, runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TaskRef(msgspec.Struct, frozen=True):
 
 
 class ProjectState(msgspec.Struct, frozen=True):
-    """Where a project stands."""
+    """A project's status."""
 
     project_name: str
     active_phase: str | None
@@ -61,7 +61,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class HeldBack(msgspec.Struct, frozen=True):
-    """The attempt under way that a task waits for, because its files (`scope`) may be the other's (`overlaps`)."""
+    """The active attempt that a task waits for, because its `scope` overlaps the other's (`overlaps`)."""
 
     task_id: str
     beside: str
@@ -130,7 +130,7 @@ class TaskEvent(msgspec.Struct, frozen=True):
 
 
 class SessionUse(msgspec.Struct, frozen=True):
-    """A session that a run used, from this offset of its output on."""
+    """A session that a run used, with the offset where its use began."""
 
     session: str
     generation: int
@@ -143,7 +143,7 @@ class InDoubt(msgspec.Struct, frozen=True):
 
 
 class TaskWhole(Task, frozen=True):
-    """A task with its contract, its attempts and its history; of a blocked one this is the blocked report."""
+    """A task with its contract, attempts and history; for a blocked task, the blocked report."""
 
     depends_on: list[str] = []
     waits_for: list[str] = []
@@ -190,7 +190,7 @@ class RunRef(msgspec.Struct, frozen=True):
 
 
 class Run(RunRef, frozen=True):
-    """Where a run stands; `in_doubt` are steps that wait to be settled, each with all that is known of it."""
+    """A run's status; `in_doubt` are steps that wait to be settled, with all known facts."""
 
     attempt: str | None = None
     params: Any = None
@@ -210,7 +210,7 @@ class Run(RunRef, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One entry of a run's log: `said` and `text` are it in words."""
+    """One entry of a run's log; `said` and `text` render it as text."""
 
     seq: int
     kind: str
@@ -225,7 +225,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """In order; go on with after=(the last seq). With at=, also the state then."""
+    """Entries in order; continue with after=(the last seq). With at=, also the state at that point."""
 
     run: str
     entries: list[Entry]
@@ -283,7 +283,7 @@ class Next(msgspec.Struct, frozen=True):
 
 
 class Brief(msgspec.Struct, frozen=True):
-    """All that somebody needs to go on; `text` is the same as Markdown."""
+    """Everything needed to continue; `text` is the same as Markdown."""
 
     of: str
     text: str
@@ -305,7 +305,7 @@ class Brief(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What was done between two moments, by whom, with what result."""
+    """What was done between two times, by whom, with what result."""
 
     since: str | None
     until: str | None

@@ -1,1 +1,1 @@
-"""HTTP itself: routes, callers, headers, the document."""
+"""HTTP: routes, callers, headers, the API description."""

@@ -1,4 +1,4 @@
-"""The host as each caller reaches it: a person's browser and an agent's token, each with that operator's own key."""
+"""Host connections per caller (browser or token), each with that operator's rights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class Where(NamedTuple):
-    """Where this port listens, and the address of the user's own that leads to it, if there is one."""
+    """Where this port listens, and the user's public address for it, if any."""
 
     host: str
     port: int
@@ -23,34 +23,34 @@ class Where(NamedTuple):
 
     @property
     def addresses(self) -> list[str]:
-        """Every origin that this port answers to, the one for other devices first."""
+        """All origins of this port, the one for other devices first."""
         listed = sorted(web_address.origins(self.host, self.port, self.public))
         return sorted(listed, key=lambda one: (one != self.public, "localhost" in one))
 
 
 class Callers:
-    """One connection pool for each operator that came by."""
+    """One connection pool per operator."""
 
     def __init__(self, owner: AsyncHost, where: Where) -> None:
         self.owner, self.where, self.port = owner, where, where.port
         self._others: dict[str, AsyncHost] = {}
 
     def host_of(self, operator: str) -> AsyncHost:
-        """With that operator's rights and no others."""
+        """A host connection with exactly that operator's rights."""
         if operator not in self._others:
             self._others[operator] = AsyncHost(self.owner.home.path, operator=operator)
-            self._others[operator].ancestor = None  # whose process that is, nobody here knows
+            self._others[operator].ancestor = None  # the caller's process is not known here
         return self._others[operator]
 
     def host_for(self, who: Json) -> AsyncHost:
-        """As the person whose browser it is; this process itself is the owner's."""
+        """A host connection for the browser's person; this process itself runs as the owner."""
         return self.owner if who["owner"] else self.host_of(str(who["operator"]))
 
     async def by_token(self, hash: str) -> Json | None:
         return await self._found("token_check", hash)
 
     async def by_cookie(self, hashes: list[str]) -> tuple[str, Json] | None:
-        """The first that is logged in: its hash, and who it is."""
+        """The first cookie that is logged in: its hash, and its person."""
         for hash in hashes:
             who = await self._found("login_check", hash)
             if who is not None:
@@ -66,14 +66,14 @@ class Callers:
             return None
         return who
 
-    async def nobody(self, op: str, hash: str) -> bool:
-        """Whether who was known by this is nobody any more, as far as can be said now."""
+    async def has_ended(self, op: str, hash: str) -> bool:
+        """Whether this login or token is no longer valid; False if the host cannot be asked."""
         with contextlib.suppress(HoldfastError):
             return await self._found(op, hash) is None
         return False
 
     async def log_in(self, link: str) -> str:
-        """Use a link up; the secret that the browser keeps from now on."""
+        """Use up a link; returns the secret for the browser's cookie."""
         secret = secrets.token_urlsafe(32)
         await self.owner.call("login_use", hash=headers.hashed(link), login=headers.hashed(secret))
         return secret

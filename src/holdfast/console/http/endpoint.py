@@ -1,4 +1,4 @@
-"""From a request to a handler and back: query and body checked against the table, errors in one form."""
+"""Calls a route's handler: decodes query and body, encodes the reply, and gives errors one form."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def answer(value: object, status: int = 200) -> Response:
 
 
 def endpoint(route: Route) -> Callable[[Request], Awaitable[Response]]:
-    """What the framework calls."""
+    """The ASGI endpoint of a route."""
 
     async def serve(request: Request) -> Response:
         try:
@@ -73,9 +73,9 @@ def endpoint(route: Route) -> Callable[[Request], Awaitable[Response]]:
 
 
 def parse_query(kind: type, items: list[tuple[str, str]]) -> Any:
-    """Strings to what the table says; a word that is not asked for is a mistake, not a wish."""
+    """Decode the query to the route's type; an unknown parameter is an error."""
     if len(dict(items)) != len(items):
-        raise invalid("the same word stands twice in the query", "once is enough")
+        raise invalid("duplicate query parameter", "give each parameter once")
     given = {name: value for name, value in items if value != ""}
     try:
         return msgspec.convert(given, kind, strict=False)
@@ -91,7 +91,7 @@ def parse_body(kind: type, body: bytes) -> Any:
 
 
 async def read_body(request: Request) -> bytes:
-    """All of it, within bounds."""
+    """Read the whole body, up to the limit."""
     said = request.headers.get("content-length", "0")
     if not said.isdigit() or int(said) > WEB_BODY_BYTES_MAX:
         raise too_large()
@@ -105,4 +105,4 @@ async def read_body(request: Request) -> bytes:
 
 
 def too_large() -> HoldfastError:
-    return HoldfastError("too_large", f"a body has at most {WEB_BODY_BYTES_MAX:,} bytes", "send less")
+    return HoldfastError("too_large", f"the body is larger than {WEB_BODY_BYTES_MAX:,} bytes", "send less")

@@ -1,9 +1,9 @@
-"""What every request passes before anything looks at it: exact Host, exact Origin, and somebody who is let in now.
+"""Checks every request first: the exact Host, the exact Origin, and a valid login or token.
 
-A browser on this machine reaches this port too, for whatever page it happens to show. So no name but the port's own
-is answered (a foreign name that was pointed here is another site), and no page but the port's own may ask. A token is
-in the Authorization header or it is not there; a URL is written down in too many places. A browser that logged in has
-a cookie, which counts for the API alone and under the conditions of access.py.
+A browser on this machine can send requests to this port from any page. So only the port's own host names are answered
+(another name that resolves here is another site), and only the port's own pages may call. A token is accepted in the
+Authorization header only, because URLs end up in logs. A logged-in browser has a cookie, which counts for the API only
+and under the conditions of headers.py.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPERATOR = "holdfast.operator"  # where the caller stands in the scope
-HOST = "holdfast.host"  # the host as that caller reaches it
-_OPEN = frozenset({"/healthz", "/api/login"})  # paths that tell nothing, and so ask for nobody
-_CLOSED = ("/api", "/mcp")  # these and all below; everything else is the page, which is everybody's to load
-_CLOSE_S = 5.0  # to say that it is over; a browser that does not read any more is left without
-_WATCH_AFTER_S = 1.0  # a request that takes longer is a stream, and ends when its caller's time does
+OPERATOR = "holdfast.operator"  # the scope's key of the caller
+HOST = "holdfast.host"  # the caller's host connection
+_OPEN = frozenset({"/healthz", "/api/login"})  # paths without data, and so without a login
+_CLOSED = ("/api", "/mcp")  # these and all below; everything else is the page, which any client may load
+_CLOSE_S = 5.0  # for the closing message; a browser that does not read is cut off
+_WATCH_AFTER_S = 1.0  # a longer request is a stream, and ends when its caller's login does
 
 
 class Guard:
-    """ASGI middleware around everything this port serves."""
+    """ASGI middleware around everything that this port serves."""
 
     def __init__(self, app: App, callers: Callers) -> None:
         self._app, self._callers = app, callers
@@ -62,30 +62,32 @@ class Guard:
     def _wrong(self, headers: access.Headers) -> tuple[int, HoldfastError] | None:
         names, origins = headers.get(b"host", []), headers.get(b"origin", [])
         if len(names) != 1 or names[0].decode("latin-1").lower() not in self._names:
-            return 421, HoldfastError("not_allowed", "this port is not called that", "use the address it was given")
+            return 421, HoldfastError(
+                "not_allowed", "unknown Host header", "use the address that hold up --web printed"
+            )
         if origins and (len(origins) != 1 or origins[0].decode("latin-1") not in self._origins):
-            return 403, HoldfastError("not_allowed", "pages of another site may not ask here", "")
+            return 403, HoldfastError("not_allowed", "requests from other sites are not allowed", "")
         return None
 
     async def _identify(self, scope: Scope, headers: access.Headers) -> tuple[str, str, Any, Any]:
-        """How it is known who asks (the operation that checks it, and a hash), the host as they reach it, and who."""
+        """The caller's proof (the operation that checks it, and a hash), host connection and identity."""
         if b"authorization" in headers or not scope["path"].startswith("/api"):
             hash = access.bearer(headers)
             who = await self._callers.by_token(hash) if hash is not None else None
             if hash is None or who is None:
-                raise HoldfastError("unknown", "a valid token is needed", "hold mcp token AGENT makes one")
+                raise HoldfastError("unknown", "no valid token", "make one: hold mcp token AGENT")
             return "token_check", hash, self._callers.host_of(str(who["operator"])), who
         found = await self._callers.by_cookie(access.cookies(headers, self._callers.port))
         if found is None:
-            raise HoldfastError("unknown", "this browser is not logged in", "hold web link prints a link that does it")
+            raise HoldfastError("unknown", "this browser is not logged in", "log in with the link of: hold web link")
         refused = access.cookie_refused(scope.get("method", "GET"), headers, socket=scope["type"] == "websocket")
         if refused is not None:
             raise refused
         return "login_check", found[0], self._callers.host_for(found[1]), found[1]
 
     async def _while_valid(self, check: str, hash: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, and cut it off the moment its caller is nobody any more."""
-        socket = _Socket(send, lambda: self._callers.nobody(check, hash))
+        """Serve a request, and cut it off as soon as its caller's login ends."""
+        socket = _Socket(send, lambda: self._callers.has_ended(check, hash))
         task = asyncio.ensure_future(self._app(scope, receive, socket.send if scope["type"] == "websocket" else send))
         try:
             if not (await asyncio.wait({task}, timeout=_WATCH_AFTER_S))[0]:
@@ -110,12 +112,12 @@ class Guard:
             except HoldfastError as e:
                 if e.code == "not_allowed":
                     return
-                await asyncio.sleep(_WATCH_AFTER_S)  # the host is away: when it is back, it knows
+                await asyncio.sleep(_WATCH_AFTER_S)  # the host is down: ask again when it is back
 
 
 class _Socket:
-    """A WebSocket as the application has left it. One whose caller is nobody any more is closed with the same word,
-    whether that is noticed here first or by what the application asks in the caller's name."""
+    """Tracks a WebSocket's state. When its caller's login ends, it is closed with the same reason, whether the guard
+    or the application's own call notices first."""
 
     def __init__(self, send: Send, nobody: Callable[[], Awaitable[bool]]) -> None:
         self._send, self._nobody, self._open = send, nobody, False
@@ -128,17 +130,17 @@ class _Socket:
 
     async def end(self) -> None:
         if self._open:
-            with contextlib.suppress(TimeoutError, RuntimeError, OSError):  # it went first, or does not read
+            with contextlib.suppress(TimeoutError, RuntimeError, OSError):  # it closed first, or does not read
                 async with asyncio.timeout(_CLOSE_S):
                     await self._send(_LOGGED_OUT)
 
 
-_LOGGED_OUT = {"type": "websocket.close", "code": LOGGED_OUT, "reason": "not logged in any more"}
+_LOGGED_OUT = {"type": "websocket.close", "code": LOGGED_OUT, "reason": "no longer logged in"}
 _STATUS = {"unknown": 401, "not_allowed": 403}
 
 
 def is_open(path: str, method: str) -> bool:
-    """Whether a path is for everybody: the page and its files, and what tells nothing."""
+    """Whether a path needs no login: the page and its files, and paths without data."""
     if path in _OPEN:
         return True
     return not any(path == closed or path.startswith(closed + "/") for closed in _CLOSED)

@@ -1,4 +1,4 @@
-"""MCP over HTTP: one server for all, and for each token the agent that it stands for."""
+"""MCP over HTTP: one server for all callers; each token acts as its agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .guard import OPERATOR, Receive, Scope, Send
 
 
 class McpRoutes:
-    """The agents that are here, by operator; each acts with its own key, as it would on stdio."""
+    """The connected agents, by operator; each acts with its own key, as on stdio."""
 
     def __init__(self, home: str) -> None:
         self._home = home

@@ -1,4 +1,4 @@
-"""MCP, loaded when the first agent asks: its library takes a second, which a page that comes back need not wait for."""
+"""Loads the MCP library on the first agent request, because the import takes a second."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LazyMcp:
-    """Stands where `McpRoutes` will; its task runs what they need, from the first request to the end."""
+    """A placeholder for `McpRoutes`; its task runs them from the first request on."""
 
     def __init__(self, home: str) -> None:
         self._home = home
@@ -43,22 +43,22 @@ class LazyMcp:
             self._task = asyncio.ensure_future(self._run(self._loaded))
         try:
             agents = await asyncio.shield(self._loaded)
-        except ModuleNotFoundError:  # half of it is there
+        except ModuleNotFoundError:  # a partly imported library
             await _missing(scope, receive, send)
             return
         await agents(scope, receive, send)
 
     async def _run(self, loaded: asyncio.Future[McpRoutes]) -> None:
-        """One task enters and leaves: the library's scopes ask for that."""
+        """Enter and leave the library's scopes in one task, as they require."""
         try:
             await asyncio.to_thread(_load)
             from .mcp import McpRoutes
 
             agents = McpRoutes(self._home)
         except Exception as e:  # noqa: BLE001  (whatever it is, whoever asked is told)
-            self._loaded = None  # the next one to ask tries again
+            self._loaded = None  # the next request tries again
             loaded.set_exception(e)
-            loaded.exception()  # read here: whoever asked may have gone
+            loaded.exception()  # retrieve the exception here: the caller may be gone
             return
         try:
             async with agents.manager.run():

@@ -1,4 +1,4 @@
-"""The API's document (OpenAPI 3.1), made from the table of routes and the types in it; printed when run by itself."""
+"""The API description (OpenAPI 3.1), derived from the routes and their types; printed when run as a program."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Json = dict[str, Any]
 _REF = "#/components/schemas/{name}"
 _ABOUT = (
     "The API behind the console. Log in with a link (`hold web link`) and keep the cookie, or send an operator's token"
-    " (`hold mcp token NAME`) as `Authorization: Bearer`. With a cookie, whatever changes something needs the page's"
-    " own `Origin`. Errors have one form everywhere. Times are RFC 3339, in UTC."
+    " (`hold mcp token NAME`) as `Authorization: Bearer`. With a cookie, every change needs the page's"
+    " own `Origin`. All errors have one form. Times are RFC 3339, in UTC."
 )
 _SOCKETS = (
-    "What is said on the two WebSockets, /api/live and /api/sessions/{session}/attach; docs/api.md explains them."
+    "The messages of the two WebSockets, /api/live and /api/sessions/{session}/attach; docs/api.md explains them."
 )
 
 
@@ -34,7 +34,7 @@ class Error(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """What is wrong, and what to do."""
+    """An error: what is wrong, and what to do."""
 
     error: Error
 
@@ -52,12 +52,12 @@ TABLE: list[Route] = [
     *since_last_visit.ROUTES,
     *work.ROUTES,
     *operators.ROUTES,
-    Route("GET", "/api/openapi.json", "This document.", dict[str, Any], served),
+    Route("GET", "/api/openapi.json", "This API description.", dict[str, Any], served),
 ]
 
 
 def document() -> Json:
-    """The whole document, the same each time."""
+    """The whole description; its output is stable."""
     routes = [*login.BESIDE, *TABLE]
     told = [*messages_out.MESSAGES, *messages_in.MESSAGES]
     types = {t for r in routes for t in (r.answer, r.body, r.query) if t is not None} | {Failed, *told}

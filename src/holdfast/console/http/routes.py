@@ -1,4 +1,4 @@
-"""The API's routes as data: what each is called, takes and answers. Its document is made from the same table."""
+"""The types of the API's routes, from which also the API description is derived."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Because(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A change; `why` is kept in the journal."""
+    """A change; `why` is recorded in the journal."""
 
     why: str | None = None
 
 
 class HttpCall(Generic[Q, B]):
-    """One request, checked: who asks (`host` acts with their rights), the path's words, the query, the body."""
+    """One decoded request: `host` acts with the caller's rights; the path's parameters, the query, the body."""
 
     __slots__ = ("body", "host", "query", "request", "who")
 
@@ -41,7 +41,7 @@ Handler = Callable[[Any], Awaitable[Any]]
 
 
 class Route:
-    """One way in. `answer` is the type of what comes back; None where nothing does (204)."""
+    """One route. `answer` is the type of the reply; None for an empty one (204)."""
 
     __slots__ = ("answer", "body", "handler", "method", "path", "query", "status", "summary")
 
@@ -62,7 +62,7 @@ class Route:
         self.status = status or (204 if answer is None else 200)
 
     def served(self, handler: Handler) -> Route:
-        """The same, by somebody who holds something."""
+        """The same route with another handler, such as a bound method."""
         return Route(
             self.method,
             self.path,

@@ -1,6 +1,6 @@
-"""One HTTP connection: it is hung up on when the head of a request does not come whole in time.
+"""Closes an HTTP connection whose request head is not complete in time.
 
-Without that, anybody on this machine, token or not, could hold all the connections there may be by saying nothing.
+Without this limit, any process on this machine could use up all connections, without a token, by sending nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...model.limits import WEB_HEAD_S
 
 
 class TimelyProtocol(H11Protocol):
-    """uvicorn's own, with a time for what comes before anybody is asked who they are."""
+    """uvicorn's protocol with a time limit for the request head, before the caller is known."""
 
     _late: asyncio.TimerHandle | None = None
 
@@ -26,7 +26,7 @@ class TimelyProtocol(H11Protocol):
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
             self._in_time()
-        elif self._late is None:  # the first bytes of the next request; more of them do not buy more time
+        elif self._late is None:  # the first bytes of the next request; later bytes do not extend the time
             self._late = self.loop.call_later(WEB_HEAD_S, self._hang_up)
 
     def connection_lost(self, exc: Exception | None) -> None:

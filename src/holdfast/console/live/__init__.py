@@ -1,1 +1,1 @@
-"""WebSockets: terminals and the live list."""
+"""WebSockets: terminals and the live session list."""

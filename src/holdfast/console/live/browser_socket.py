@@ -1,4 +1,4 @@
-"""What both sockets share: sending in order, signs of life both ways, and an end with a reason."""
+"""What both WebSockets share: ordered sending, keepalive in both directions, and closing with a reason."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ...model.errors import HoldfastError
 from ...model.limits import BEAT_S, SILENT_S
 from . import messages_in
 
-# How a socket is closed; the page does something else for each.
+# Close codes; the page reacts differently to each.
 DONE, AGAIN, LOGGED_OUT, NOT_ALLOWED, NOT_FOUND, BAD, FULL = 1000, 4000, 4401, 4403, 4404, 1008, 1013
-_CLOSE_S = 5.0  # to say why; a browser that does not read any more is left without
-_GONE = (WebSocketDisconnect, RuntimeError, OSError)  # what sending to a browser raises that went
+_CLOSE_S = 5.0  # for the closing message; a browser that does not read is cut off
+_GONE = (WebSocketDisconnect, RuntimeError, OSError)  # raised by sending to a browser that is gone
 _CODES = {"not_found": NOT_FOUND, "not_allowed": NOT_ALLOWED, "invalid": BAD, "usage": BAD, "conflict": DONE}
 
 
 class SocketClosed(Exception):
-    """The socket is to be closed, for this reason."""
+    """Raised to close the socket with a reason."""
 
     def __init__(self, code: int, reason: str = "") -> None:
         super().__init__(reason)
@@ -41,19 +41,19 @@ class BrowserSocket:
             await self._socket.send_text(_text(kind, facts))
 
     async def show(self, after: int, data: bytes, first: tuple[str, dict[str, object]] | None = None) -> None:
-        """Bytes, with the offset that stands after them; `first` is said in the same breath."""
+        """Send bytes with the offset after them; `first` is sent before them, under the same lock."""
         async with self._turn:
             if first is not None:
                 await self._socket.send_text(_text(*first))
             await self._socket.send_bytes(after.to_bytes(8, "big") + data)
 
     async def listen(self) -> messages_in.Message:
-        """The next message; whoever is silent for too long is gone."""
+        """The next message; a browser that is silent for too long is closed."""
         try:
             async with asyncio.timeout(SILENT_S):
                 message = await self._socket.receive()
         except TimeoutError:
-            raise SocketClosed(AGAIN, "nothing was heard for too long") from None
+            raise SocketClosed(AGAIN, "no message for too long") from None
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code") or 1005)
         try:
@@ -67,7 +67,7 @@ class BrowserSocket:
             await self.tell("ping")
 
     async def run(self, *works: Coroutine[Any, Any, None]) -> None:
-        """All at once until the first ends, whatever its reason; then close."""
+        """Run all tasks until the first ends, then close."""
         tasks = [asyncio.ensure_future(work) for work in (*works, self.beat())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -78,7 +78,7 @@ class BrowserSocket:
         await self._end(next((task.exception() for task in tasks if task in done), None))
 
     async def refuse(self, error: HoldfastError) -> None:
-        """What is wrong, and the end."""
+        """Send an error, and close."""
         with contextlib.suppress(TimeoutError, *_GONE):
             async with asyncio.timeout(_CLOSE_S):
                 await self.tell("refused", error=error.as_dict())
@@ -90,11 +90,11 @@ class BrowserSocket:
         elif isinstance(error, HoldfastError):
             await self.refuse(error)
         elif error is not None and not isinstance(error, _GONE):
-            await self.close(AGAIN, "something failed here")
+            await self.close(AGAIN, "internal error")
             raise error
 
     async def close(self, code: int, reason: str) -> None:
-        with contextlib.suppress(TimeoutError, *_GONE):  # it went first, or does not read
+        with contextlib.suppress(TimeoutError, *_GONE):  # it closed first, or does not read
             async with asyncio.timeout(_CLOSE_S):
                 await self._socket.close(code, reason.encode()[:120].decode("utf-8", "ignore"))
 

@@ -1,4 +1,4 @@
-"""What one viewer of a terminal has been sent, and has said it has shown. Pure: bytes and offsets in, bytes out."""
+"""Tracks what a terminal's viewer was sent and has acknowledged. Pure: bytes and offsets in, bytes out."""
 
 from __future__ import annotations
 
@@ -6,34 +6,37 @@ from collections import deque
 
 from ...client.terminal_output import TerminalFilter
 
-_ENQS_MAX = 4096  # within one escape sequence: a hostile one with more is gone on from a little late
-_FRAME_COST = 256  # what a frame of a byte counts for: frames are bounded as bytes are
+_ENQS_MAX = 4096  # within one escape sequence: after a hostile one with more, the offset is a little late
+_FRAME_COST = 256  # the least that a frame counts for: the number of frames is bounded too
 
 
 class FilteredStream:
-    """What a page's terminal may get of the output, each piece with the offset to go on from after it.
+    """Filters output for a page's terminal, and gives each piece the offset to continue from.
 
     Where a piece ends inside an escape sequence that is held back or being removed, that offset is the sequence's
-    beginning: whoever goes on from there loses nothing and sees nothing twice.
+    beginning: a reader that continues there misses nothing and gets nothing twice.
     """
 
     def __init__(self, at: int) -> None:
-        self.at = at  # the next byte that is wanted
+        self.at = at  # the next byte to send
         self._anew(at)
 
     def _anew(self, start: int) -> None:
         self._filter, self._start = TerminalFilter(strings=False), start
-        self._fed = 0  # bytes that the filter was given
-        self._gone, self._enqs = 0, deque[int]()  # ENQs taken out before that: their number; where the latest were
+        self._fed = 0  # bytes passed to the filter
+        self._gone, self._enqs = (
+            0,
+            deque[int](),
+        )  # ENQs removed before that: their number, and the offsets of the latest
 
     def begin(self, restore: bytes, at: int) -> bytes:
-        """A screen was drawn anew, as of `at`; it may end inside a sequence that the output goes on with."""
+        """A screen was redrawn as of `at`; it may end inside a sequence that the output continues."""
         self.at = at
         self._anew(at - len(restore))
         return self._strip(restore)
 
     def feed(self, offset: int, data: bytes) -> bytes:
-        """What is to be shown of a piece. One from before a jump, or twice the same, is nothing."""
+        """The bytes to show of a piece; none if it is from before a jump, or a repetition."""
         if offset > self.at or offset + len(data) <= self.at:
             return b""
         data = data[self.at - offset :]
@@ -41,7 +44,7 @@ class FilteredStream:
         return self._strip(data)
 
     def _strip(self, data: bytes) -> bytes:
-        first, *rest = data.split(b"\x05")  # ENQ is a question by itself; here it is counted
+        first, *rest = data.split(b"\x05")  # ENQ is a query of one byte; it is counted here
         shown = [self._passed(first)]
         for piece in rest:
             self._enqs.append(self._fed)
@@ -59,7 +62,7 @@ class FilteredStream:
         return self._filter.strip(data)
 
     def gap(self, start: int, end: int) -> bool:
-        """Output that is gone; whether it is news."""
+        """Skip pruned output; whether this was not known yet."""
         if start > self.at or end <= self.at:
             return False
         self.at = end
@@ -68,7 +71,7 @@ class FilteredStream:
 
     @property
     def settled(self) -> int:
-        """The offset to go on from."""
+        """The offset to continue from."""
         if not self._filter.open:
             return self.at
         begun = self._filter.settled
@@ -76,7 +79,7 @@ class FilteredStream:
 
 
 class SendWindow:
-    """Flow control: at most so many bytes on their way to a viewer that has not said that it has shown them."""
+    """Flow control: limits the bytes that a viewer has not acknowledged yet."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -97,5 +100,5 @@ class SendWindow:
 
     @property
     def roomy(self) -> bool:
-        """Enough was shown to go on: half of it, so that it goes on in pieces worth the while."""
+        """Whether half of the window is acknowledged: then sending continues, in large enough pieces."""
         return self._sent - self._shown <= self._most // 2

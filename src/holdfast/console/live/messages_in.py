@@ -1,4 +1,4 @@
-"""What a browser says on its sockets: small messages, each checked whole before anything is done."""
+"""Messages from a browser: each is decoded and checked whole before it is handled."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import msgspec
 
 from ...model.limits import COLS_MAX, ROWS_MAX, WHY_MAX
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]  # what a browser can count exactly
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]  # the largest integer that JavaScript holds exactly
 
 
 class Input(msgspec.Struct, frozen=True, tag_field="kind", tag="input"):
-    """Type. `seq` only ever grows for one `client`: sent again with the same number, it is typed once."""
+    """Type. `seq` only grows for one `client`: sent again with the same number, it is typed once."""
 
     seq: Annotated[int, msgspec.Meta(ge=1, le=1 << 53)]
     data: bytes  # base64
 
 
 class Resize(msgspec.Struct, frozen=True, tag_field="kind", tag="resize"):
-    """How large this window is; the terminal follows while its controls are held from here."""
+    """This window's size; the terminal follows while this client holds its controls."""
 
     cols: Annotated[int, msgspec.Meta(ge=1, le=COLS_MAX)]
     rows: Annotated[int, msgspec.Meta(ge=1, le=ROWS_MAX)]
 
 
 class Take(msgspec.Struct, frozen=True, tag_field="kind", tag="take"):
-    """Take over. A person who holds the controls is asked first, unless it is by force, which is recorded."""
+    """Take the controls. A person who holds them is asked first, except with `force`, which is recorded."""
 
     force: bool = False
     why: Annotated[str, msgspec.Meta(max_length=WHY_MAX)] | None = None
@@ -37,13 +37,13 @@ class Release(msgspec.Struct, frozen=True, tag_field="kind", tag="release"):
 
 
 class Seen(msgspec.Struct, frozen=True, tag_field="kind", tag="seen"):
-    """The page shows who holds the controls since this epoch: what it sends from now on, it sends knowing that."""
+    """The page shows the holder of this epoch: later input counts for it."""
 
     epoch: _Count
 
 
 class Ack(msgspec.Struct, frozen=True, tag_field="kind", tag="ack"):
-    """Everything up to this offset is shown."""
+    """Everything up to this offset was shown."""
 
     offset: _Count
 
@@ -62,5 +62,5 @@ _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 
 
 def parse(text: str | bytes | None) -> Message:
-    """Raises msgspec's DecodeError, or its ValidationError, for what is none."""
+    """Decode a message; raises msgspec's DecodeError or ValidationError."""
     return _decoder.decode(text or b"")

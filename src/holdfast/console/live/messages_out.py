@@ -1,4 +1,4 @@
-"""What the sockets say to a browser, as types: the document is made from them, and a test holds the sockets to them."""
+"""Messages to a browser, as types: the API description is derived from them, and a test checks the sockets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Why(msgspec.Struct, frozen=True):
 
 
 class SaysAttached(msgspec.Struct, frozen=True, tag_field="kind", tag="attached"):
-    """First of all: which session this is, who looks at it, and where its output stands."""
+    """The first message: the session, the viewer, and the offsets of its output."""
 
     session: str
     name: str
@@ -46,7 +46,7 @@ class SaysRestore(msgspec.Struct, frozen=True, tag_field="kind", tag="restore"):
 
 
 class SaysControls(msgspec.Struct, frozen=True, tag_field="kind", tag="controls", rename={"from_": "from"}):
-    """Who holds the controls now; to be answered with `seen`. `from` is whom they were taken from."""
+    """Who holds the controls now; answer with `seen`. `from` is the previous holder."""
 
     holder: str | None
     holder_kind: str | None
@@ -63,14 +63,14 @@ class SaysSize(msgspec.Struct, frozen=True, tag_field="kind", tag="size"):
 
 
 class SaysGap(msgspec.Struct, frozen=True, tag_field="kind", tag="gap", rename={"from_": "from"}):
-    """Output that is gone."""
+    """Output that was pruned."""
 
     from_: int
     to: int
 
 
 class SaysTyped(msgspec.Struct, frozen=True, tag_field="kind", tag="typed"):
-    """Input of that number was applied."""
+    """Input up to this number was typed."""
 
     seq: int
 
@@ -81,14 +81,14 @@ class SaysRefused(msgspec.Struct, frozen=True, tag_field="kind", tag="refused"):
 
 
 class SaysTaken(msgspec.Struct, frozen=True, tag_field="kind", tag="taken"):
-    """Somebody took the controls from you."""
+    """Another operator took the controls from you."""
 
     by: Actor
     note: str | None
 
 
 class SaysHanded(msgspec.Struct, frozen=True, tag_field="kind", tag="handed"):
-    """Somebody gave you the controls."""
+    """Another operator handed you the controls."""
 
     by: Actor
     note: str | None
@@ -107,7 +107,7 @@ class SaysPong(msgspec.Struct, frozen=True, tag_field="kind", tag="pong"):
 
 
 class SaysSessions(msgspec.Struct, frozen=True, tag_field="kind", tag="sessions"):
-    """First all, then those that changed."""
+    """First all sessions, then those that changed."""
 
     sessions: list[Session]
 
@@ -117,7 +117,7 @@ class SaysGone(msgspec.Struct, frozen=True, tag_field="kind", tag="gone"):
 
 
 class SaysInbox(msgspec.Struct, frozen=True, tag_field="kind", tag="inbox"):
-    """First the open items, then each one as it changes."""
+    """First the open items, then each item that changes."""
 
     items: list[Ask]
 

@@ -1,4 +1,4 @@
-"""Room for so many at once, of which nobody takes what others need. Pure."""
+"""A quota: one person may use at most half of what is left. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 
 class Quota:
-    """One person has at most as many as are left for everybody else: the first half of it all, the next half of the
-    rest, and whoever comes then still finds room."""
+    """One person has at most as many as are left for all others: the first takes at most half, the next half of the
+    rest, and so a further person always finds room."""
 
     def __init__(self, whole: int) -> None:
         self._whole, self._taken = whole, Counter[str]()
@@ -27,4 +27,4 @@ class Quota:
             yield
         finally:
             self._taken[person] -= 1
-            self._taken += Counter()  # forgets those who have none
+            self._taken += Counter()  # drops persons who have none

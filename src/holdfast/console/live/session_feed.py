@@ -1,4 +1,4 @@
-"""Everything that is going on, as it changes: one look at a session serves every browser of the same operator."""
+"""The live session list: one poll of a session serves all browsers of the same operator."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .browser_socket import BrowserSocket
 from .poll_schedule import PollSchedule
 
 Json = dict[str, Any]
-_LOOK_SHARE = 4  # a look that takes long is followed by a pause of so many times its length: a fifth of the time
-_AGAIN_S = 1.0  # before the next try while the host is away
+_LOOK_SHARE = 4  # a pause of this many times a poll's length: polling takes a fifth of the time
+_AGAIN_S = 1.0  # before the next try while the host is down
 
 
 class Feed:
-    """The sessions as they were seen last. It follows the host while somebody watches, and no longer."""
+    """The sessions as last observed; follows the host only while a browser watches."""
 
     def __init__(self, host: AsyncHost, everything: bool) -> None:
         self._host, self._all = host, everything
         self.sessions: dict[str, Json] = {}
         self.looked = False
-        self.changed = asyncio.Event()  # replaced after each look
+        self.changed = asyncio.Event()  # replaced after each poll
         self.failed: HoldfastError | None = None
         self._looking: asyncio.Task[None] | None = None
         self.watchers = 0
@@ -44,7 +44,7 @@ class Feed:
             self.sessions, self.looked, self.changed = {}, False, asyncio.Event()
 
     async def _look(self) -> None:
-        """Look at what the host tells of, and at what is due. Nothing happens: nothing is asked."""
+        """Poll the sessions that the host notifies of, and those that are due; idle otherwise."""
         while True:
             try:
                 await self._follow()
@@ -56,7 +56,7 @@ class Feed:
             await asyncio.sleep(_AGAIN_S)
 
     async def _follow(self) -> None:
-        """Until the host is away."""
+        """Follow the host until it is down."""
         rounds = PollSchedule(time.monotonic())
         mark = (await self._host.call("news", of="sessions"))["mark"]
         wanted: set[str] | None = None
@@ -74,7 +74,7 @@ class Feed:
                 wanted = None if news["subjects"] is None or due is None else due | set(news["subjects"])
 
     async def _see(self, wanted: set[str] | None, rounds: PollSchedule) -> None:
-        """Look at these, or at all; the rest is as it was."""
+        """Poll these sessions, or all; the others keep their last state."""
         only = None if wanted is None else sorted(wanted)
         found = {s["id"]: s for s in await self._host.call("ls", all=self._all, lines=True, still=True, sessions=only)}
         now = time.monotonic()
@@ -96,7 +96,7 @@ class Feed:
 
 
 class Feeds:
-    """By operator, and by what is to be seen."""
+    """The feeds, by operator and query."""
 
     def __init__(self) -> None:
         self._feeds: dict[tuple[str, bool], Feed] = {}
@@ -107,7 +107,7 @@ class Feeds:
 
 
 class Watcher:
-    """One browser that follows."""
+    """One browser that follows a feed."""
 
     def __init__(self, line: BrowserSocket, host: AsyncHost, feed: Feed) -> None:
         self._line, self._host, self._feed = line, host, feed
@@ -130,7 +130,7 @@ class Watcher:
             await changed.wait()
 
     async def _tell(self, now: dict[str, Json]) -> None:
-        """What is new since this browser was told last."""
+        """Send what changed since the last message to this browser."""
         before, self._known = self._known, now
         fresh = [s for id, s in now.items() if before is None or id not in before or differs(before[id], s)]
         if fresh or before is None:
@@ -159,7 +159,7 @@ class Watcher:
 
 
 def differs(before: Json, now: Json) -> bool:
-    """Whether something changed that is worth telling: not when it was looked at, nor the words it was judged in."""
+    """Whether a relevant field changed: not the time of observation, nor the evidence's wording."""
     return _told(before) != _told(now)
 
 

@@ -1,4 +1,4 @@
-"""What the addresses of the two sockets say, checked."""
+"""Decodes the query parameters of the two WebSockets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .terminal_socket import AttachQuery
 
 
 class Attach(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where to go on from; who types (the same client after a reconnect); this window's size."""
+    """The offset to continue from; the client's id (the same after a reconnect); this window's size."""
 
     from_: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)] | None = msgspec.field(default=None, name="from")
     client: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None

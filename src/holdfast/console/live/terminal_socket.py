@@ -1,7 +1,7 @@
-"""A session's terminal in a browser: its screen restored, then live; typing, sizing and the controls the other way.
+"""A session's terminal in a browser: its screen, then live output; input, sizes and control requests come back.
 
-Bytes come from the keeper's own channel, which the host opens and has no further part in: a dead host does not stop
-them. A browser that does not show what it gets is waited for, then skipped ahead; the session never notices.
+Bytes come from the keeper's channel, which the host only opens: they continue when the host dies. A browser that does
+not keep up is waited for, then skipped ahead; the session is never slowed down.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .flow_control import FilteredStream, SendWindow
 
 Json = dict[str, Any]
 
-_TAKE, _RELEASE, _SEEN = 1, 2, 3  # ids of what this client asks of the keeper
-# That input was typed is said so much later: behind the echo, which a person waits for, and once for a fast hand.
+_TAKE, _RELEASE, _SEEN = 1, 2, 3  # ids of this client's requests to the keeper
+# Delay of the input acknowledgement: after the echo, which a person waits for, and once for several keys.
 _TYPED_LATER_S = 0.02
 
 
 class AttachQuery:
-    """What a browser asked for when it came."""
+    """The query parameters of an attach."""
 
     def __init__(
         self, session: str, at: int | None, client: str, read_only: bool, size: tuple[int, int] | None
@@ -44,12 +44,15 @@ class TerminalViewer:
         self._session, self._me, self._terminal = wanted.session, "", True
         self._keeper: AsyncKeeperChannel | None = None
         self._stream, self._window = FilteredStream(0), SendWindow(limits.VIEW_UNACKED_BYTES)
-        self._printed = bytearray()  # of this wake-up, not sent yet
+        self._printed = bytearray()  # bytes of this wake-up, not sent yet
         self._room = asyncio.Event()
         self._typed: asyncio.Queue[bytes] = asyncio.Queue(limits.VIEW_INPUTS_MAX)
-        self._taken, self._confirming = 0, asyncio.Event()  # the last input that the keeper took; it is to be said
+        self._taken, self._confirming = (
+            0,
+            asyncio.Event(),
+        )  # the last input that the keeper accepted, to be acknowledged
         self._controls: Json = {}
-        self._acted = False  # typed or took from here: then the terminal has this window's size
+        self._acted = False  # typed or took here: then the terminal gets this window's size
         self._size = wanted.size
         self._told_exit = False
         self._asking: asyncio.Future[None] | None = None  # another person is asked for the controls
@@ -100,7 +103,7 @@ class TerminalViewer:
         await self._ask(keeper_messages.read(self._stream.at))
 
     async def _draw(self, about: Json) -> None:
-        """The screen as it is at an offset; of a program on pipes the end of what it printed follows."""
+        """Send the screen at an offset; for a session on pipes, the end of its output."""
         cols, rows = about["size"]
         at = about["offset"] if self._terminal else max(0, about["offset"] - limits.VIEW_BACK_BYTES)
         drawn = self._stream.begin(base64.b64decode(about["restore"]), at)
@@ -113,7 +116,7 @@ class TerminalViewer:
         await self._line.show(after, data, first)
 
     async def _watch(self) -> None:
-        """The keeper's frames, as fast as the browser shows them."""
+        """Forward the keeper's frames at the browser's speed."""
         assert self._keeper is not None
         hearing = keeper_messages.KeeperDecoder()
         while data := await self._keeper.receive():
@@ -126,10 +129,10 @@ class TerminalViewer:
             await self._flush()
             if self._window.full:
                 await self._wait_for_room()
-        raise SocketClosed(AGAIN, "the line to the session is gone")
+        raise SocketClosed(AGAIN, "the connection to the session was lost")
 
     async def _flush(self) -> None:
-        """What one wake-up brought goes out as one message."""
+        """Send the bytes of one wake-up as one message."""
         if self._printed:
             data, self._printed = bytes(self._printed), bytearray()
             await self._show(data)
@@ -149,7 +152,7 @@ class TerminalViewer:
             await self._ended()
 
     async def _confirm(self) -> None:
-        """Up to which number input was typed; what is not confirmed is sent again on the next connection."""
+        """Acknowledge typed input; the browser sends the rest again after a reconnect."""
         while True:
             await self._confirming.wait()
             await asyncio.sleep(_TYPED_LATER_S)
@@ -161,7 +164,7 @@ class TerminalViewer:
             await self._line.tell("typed", seq=self._taken)
 
     async def _wait_for_room(self) -> None:
-        """The browser is behind. Once it has caught up, it goes on, or gets the screen as it is now."""
+        """Wait for a browser that is behind; then continue, or redraw the current screen."""
         while not self._window.roomy:
             self._room.clear()
             await self._room.wait()
@@ -173,7 +176,7 @@ class TerminalViewer:
         except HoldfastError as e:
             if e.code == "not_allowed":
                 raise
-            return  # the host is away: what the keeper sends is right all the same
+            return  # the host is down: the keeper's bytes are correct anyway
         await self._ask(keeper_messages.read(self._stream.at))
 
     async def _answered(self, result: Json) -> None:
@@ -193,10 +196,10 @@ class TerminalViewer:
         elif kind == "controls":
             await self._moved(event)
         elif kind == "closed":
-            raise SocketClosed(NOT_ALLOWED, f"the right to see this has ended: {event.get('reason')}")
+            raise SocketClosed(NOT_ALLOWED, f"you no longer have the right to view this: {event.get('reason')}")
 
     async def _moved(self, event: Json) -> None:
-        """The controls have changed hands, or are free."""
+        """The controls changed hands, or are free."""
         before, now = self._controls.get("holder"), event["controls"]
         giver = event.get("from") or {}
         self._controls = now
@@ -262,7 +265,7 @@ class TerminalViewer:
                 await self._line.tell("pong")
 
     async def _take(self, message: messages_in.Take) -> None:
-        """From here, so that it is this client's. Another person is asked first, and the page goes on meanwhile."""
+        """Take the controls for this client. Another person is asked first, while the page keeps working."""
         held = self._controls
         if held.get("kind") == "human" and held["holder"] != self._me and not message.force:
             self._asking = self._asking or asyncio.ensure_future(self._ask_person(message))
@@ -281,7 +284,7 @@ class TerminalViewer:
 
     async def _input(self, message: messages_in.Input) -> None:
         if len(message.data) > limits.INPUT_BYTES_MAX:
-            error = invalid(f"an input of more than {limits.INPUT_BYTES_MAX} bytes", "send it in pieces")
+            error = invalid(f"the input is longer than {limits.INPUT_BYTES_MAX} bytes", "send it in pieces")
             await self._line.tell("refused", seq=message.seq, error=error.as_dict())
             return
         self._acted = True
@@ -292,11 +295,11 @@ class TerminalViewer:
             await self._ask(keeper_messages.resize(*self._size))
 
     async def _ask(self, frame: bytes, seq: int | None = None) -> None:
-        """In line for the keeper, which does not listen while its program does not read."""
+        """Queue a request to the keeper, which does not read while its program does not."""
         try:
             self._typed.put_nowait(frame)
         except asyncio.QueueFull:
-            error = HoldfastError("busy", "the program does not read what was typed", "wait, or stop it")
+            error = HoldfastError("busy", "the program does not read its input", "wait, or stop it")
             await self._line.tell("refused", **({} if seq is None else {"seq": seq}), error=error.as_dict())
 
     async def _type(self) -> None:
@@ -305,7 +308,7 @@ class TerminalViewer:
             while True:
                 await self._keeper.send(await self._typed.get())
         except ConnectionError:
-            await asyncio.Event().wait()  # whoever reads from the keeper hears why
+            await asyncio.Event().wait()  # the task that reads from the keeper gets the reason
 
 
 def _time(at: object) -> object:
