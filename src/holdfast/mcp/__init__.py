@@ -1,1 +1,1 @@
-"""The MCP server: agents as operators. A surface like the command line, on top of the SDK; it holds nothing."""
+"""The MCP server, through which agents act as operators. Stands on the client; keeps no state."""

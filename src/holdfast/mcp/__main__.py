@@ -11,7 +11,7 @@ from ..model.errors import HoldfastError
 
 
 def run(options: dict[str, str | None]) -> int:
-    # What the library makes it keeps: to look for garbage in it, again and again, is a tenth of the time it loads.
+    # The library keeps what it creates: collecting garbage during the import takes a tenth of its time.
     gc.disable()
     try:
         from .stdio import main
@@ -29,7 +29,7 @@ if __name__ == "__main__":
     try:
         status = run(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {})
         sys.stderr.flush()
-        os._exit(status)  # the client waits for our end, and nothing here is worth taking apart piece by piece
+        os._exit(status)  # the client waits for this process, and nothing here needs an orderly teardown
     except HoldfastError as e:
         print(f"hold: {e.line()}", file=sys.stderr)  # noqa: T201 - the only word there is before the protocol begins
         sys.exit(e.exit_status)

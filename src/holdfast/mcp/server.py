@@ -1,4 +1,4 @@
-"""The MCP server itself: the SDK's low-level one, because it lets the schemas be as small as they are."""
+"""The MCP server, on the SDK's low-level server, which allows small schemas."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ _HANDLERS: dict[str, Callable[[ToolCall, Json], Awaitable[Any]]] = {
     "artifact": work.artifact,
     "claim": work.claim,
 }
-_CHANGES_LIST = frozenset({"run", "kill"})  # tools after which other sessions are there
+_CHANGES_LIST = frozenset({"run", "kill"})  # tools that change the list of sessions
 _CHANGES_TASKS = frozenset({"task"})
 
 
 def client_name(ctx: Any) -> str:
-    """What the client calls itself, or nothing."""
+    """The client's name, or an empty string."""
     params = ctx.session.client_params
     return str(params.client_info.name) if params is not None else ""
 
 
 class McpServer:
-    """The handlers of one server. `who` says whom a request acts for; `wait_max` is the configured limit, if any."""
+    """The handlers of one server. `who` gives a request's agent; `wait_max` is the configured limit, if any."""
 
     def __init__(self, who: Who, wait_max: float | None) -> None:
         self._who, self._wait_max = who, wait_max
@@ -75,7 +75,7 @@ class McpServer:
         name, args = params.name, params.arguments or {}
         try:
             if name not in _HANDLERS:
-                raise HoldfastError("not_found", f"there is no tool {name[:60]!r}", f"there are {', '.join(_HANDLERS)}")
+                raise HoldfastError("not_found", f"no such tool: {name[:60]!r}", f"tools: {', '.join(_HANDLERS)}")
             wrong = schemas.fault(name, args)
             if wrong is not None:
                 raise HoldfastError("invalid", *wrong)
@@ -86,9 +86,7 @@ class McpServer:
         except HoldfastError as e:
             return _failed(e)
         except (MCPError, OSError) as e:
-            return _failed(
-                from_disk_error(e) or HoldfastError("failed", str(e)[:500], "look at status, then try again")
-            )
+            return _failed(from_disk_error(e) or HoldfastError("failed", str(e)[:500], "check status, then retry"))
         except Exception as e:
             log.exception("tool %s failed", name)
             return _failed(HoldfastError("internal", f"internal error: {e!r:.300}", "please report it"))
@@ -98,13 +96,13 @@ class McpServer:
         return _result(answer)
 
     async def _tell(self, ctx: Any, name: str) -> None:
-        """Word to this connection, and to those that listen, of what a tool has just changed."""
+        """Notify this connection and its listeners of what a tool has just changed."""
         if name not in _CHANGES_LIST and name not in _CHANGES_TASKS:
             return
         of = LIST if name in _CHANGES_LIST else resources.TASKS
         event = ResourcesListChanged() if of == LIST else ResourceUpdated(resources.TASKS)
         for bus, heard in list(self._buses.items()):
-            if not heard.watches(of):  # else its watcher tells, as it does of everybody's acts
+            if not heard.watches(of):  # else its watcher notifies, as for all operators' acts
                 await bus.publish(event)
         watchers = _watchers(ctx)
         if watchers.watches(of):
@@ -121,7 +119,7 @@ class McpServer:
 
     async def get_prompt(self, ctx: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         if params.name != "guide":
-            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name[:60]!r}")
+            raise MCPError(types.INVALID_PARAMS, f"no such prompt: {params.name[:60]!r}")
         words = types.PromptMessage(role="user", content=types.TextContent(text=guide.text()))
         return types.GetPromptResult(messages=[words])
 
@@ -133,7 +131,7 @@ class McpServer:
         return types.ListResourcesResult(resources=await resources.listing(agent))
 
     async def _watch_list(self, ctx: Any, agent: Agent) -> None:
-        """Whoever has asked what there is hears when that changes. The mark is taken before the list is."""
+        """Notify a client that listed the resources when the list changes. The mark is taken before the list."""
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS and not _watchers(ctx).watches(LIST):
             known = await mark(agent, "list")
             _watchers(ctx).add_list(agent, known, ctx.session.send_resource_list_changed)
@@ -158,7 +156,7 @@ class McpServer:
         return types.EmptyResult()
 
     async def listen(self, ctx: Any, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
-        """One stream of the stateless era: its own bus, so that nobody hears of what another may see."""
+        """One listen stream of the stateless protocol, with its own bus, so that no caller gets another's notices."""
         agent = await self._agent(ctx)
         bus, watchers = InMemorySubscriptionBus(), Subscriptions()
 
@@ -187,7 +185,7 @@ class McpServer:
 
 
 def _watchers(ctx: Any) -> Subscriptions:
-    """Those of a handshake-era connection; they end with it."""
+    """The subscriptions of a handshake-era connection; they end with it."""
     connection = ctx.session._connection
     if "holdfast.watchers" not in connection.state:
         connection.state["holdfast.watchers"] = made = Subscriptions()
@@ -197,7 +195,7 @@ def _watchers(ctx: Any) -> Subscriptions:
 
 
 def _result(answer: Json, *, error: bool = False) -> types.CallToolResult:
-    """Once as data and once as text, because some clients show their model only one of them."""
+    """The result as data and as text, because some clients show their model only one of them."""
     text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
     clean = token_budget.sendable(text)
     if clean != text:

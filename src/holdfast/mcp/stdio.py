@@ -1,4 +1,4 @@
-"""`hold mcp`: one client on stdin and stdout, one agent, and nothing that would be missed when it ends."""
+"""`hold mcp`: serves one client on stdin and stdout, as one agent; keeps no state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .tools import time_limits
 
 
 class StdioAgent:
-    """The agent of this process: made with the first call that needs it, and again after a try that failed."""
+    """The agent of this process: enrolled at the first call that needs it, and again after a failed try."""
 
     def __init__(self, name: str | None) -> None:
         self._name, self._lock = name, asyncio.Lock()
@@ -43,7 +43,7 @@ async def serve(name: str | None, wait_max: str | None) -> None:
             try:
                 await server.run(read, write, options)
             except asyncio.CancelledError:
-                # What was to be written could not be. The thread that waits for more input has nobody to wait for.
+                # Writing failed: the client is gone, and no input will come.
                 logging.error("the connection to the client broke")
                 os._exit(1)
     finally:
@@ -51,10 +51,10 @@ async def serve(name: str | None, wait_max: str | None) -> None:
 
 
 def main(name: str | None, wait_max: str | None) -> None:
-    logging.basicConfig(level=logging.WARNING)  # on stderr, where clients keep it: stdout is the protocol's
-    # A thread waits in read(0) and cannot be called back: an interrupt ends the process, as it ends any other filter.
+    logging.basicConfig(level=logging.WARNING)  # on stderr, which clients log: stdout is for the protocol
+    # A thread blocks in read(0) and cannot be interrupted: Ctrl-C ends the process.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         asyncio.run(serve(name, wait_max))
     except* (BrokenPipeError, ConnectionResetError):
-        pass  # the client is gone; nobody is left to tell
+        pass  # the client is gone

@@ -1,7 +1,7 @@
-"""Word of changes: what a client subscribed to is watched as its operator, and by nobody once it is gone.
+"""Change notices: watches a client's subscriptions with its operator's rights, until the client is gone.
 
-A watcher waits for the host to say that something came; it never looks by the clock. Between two words about one
-resource there is a pause, because a client that hears of every byte reads every byte.
+A watcher waits for notices of the host; it never polls. Two updates of one resource have a pause between them, because
+a client that is notified of every byte would read every byte.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from .agent import Agent
 
 Json = dict[str, Any]
 Tell = Callable[[str], Awaitable[None]]
-Begun = Callable[[], None]  # called once it is known how things stand: what changes from then on is told
+Begun = Callable[[], None]  # called once the current state is known: later changes are notified
 
-LIST = "list"  # in place of an address: which resources there are
+LIST = "list"  # in place of an address: the list of resources
 WATCHED_MAX = 64  # resources of one connection: each is a request that waits at the host
 _PAUSE_S = 1.0  # between two updates of one resource
-_BEGIN_S = 5.0  # for the first look; a host that takes longer is listened to all the same
+_BEGIN_S = 5.0  # for the first check; a host that takes longer is watched anyway
 _ANYTHING = r"text=(?s)."
 
 
 async def watch(agent: Agent, uri: str, tell: Tell, begun: Begun = lambda: None) -> None:
-    """Tell of every change of a resource, until there will be no more."""
+    """Notify of every change of a resource, until there can be no more."""
     meant = resources.session_of(uri)
     if meant is not None:
         await _watch_session(agent, meant[0], uri, tell, begun)
@@ -38,7 +38,7 @@ async def watch(agent: Agent, uri: str, tell: Tell, begun: Begun = lambda: None)
 
 
 async def _watch_session(agent: Agent, session: str, uri: str, tell: Tell, begun: Begun) -> None:
-    """Tell of every change of a session's screen or log, until it ends; then tell once more."""
+    """Notify of every change of a session's screen or log, and of its end."""
     at = -1
     while True:
         try:
@@ -53,12 +53,12 @@ async def _watch_session(agent: Agent, session: str, uri: str, tell: Tell, begun
             at = max(answer["offset"], int((await agent.host.call("offset", session=session))["end"]))
         except HoldfastError as e:
             if e.code != "host_gone":
-                return  # it is gone, or no longer ours to see
-            await asyncio.sleep(_PAUSE_S)  # the next host goes on from the same offset: nothing is missed
+                return  # it is gone, or no longer visible to this operator
+            await asyncio.sleep(_PAUSE_S)  # the next host continues from the same offset: nothing is missed
 
 
 async def _watch_tasks(agent: Agent, uri: str, tell: Tell, begun: Begun) -> None:
-    """Tell of tasks that anybody changed through this host. A server's own database tells nobody."""
+    """Notify of tasks that any operator changed through this host."""
     if (await agent.host.call("store"))["server"]:
         return
     named = unquote(uri[len(resources.TASKS) + 1 :])
@@ -66,11 +66,11 @@ async def _watch_tasks(agent: Agent, uri: str, tell: Tell, begun: Begun) -> None
     async def stands() -> str:
         return str((await agent.host.work.tasks.show(named))["changed_at"]) if named else ""
 
-    known = await mark(agent, "tasks")  # first: what happens while we look is told again, not missed
+    known = await mark(agent, "tasks")  # first: a change during the check is notified twice, not missed
     try:
         before = await stands()
     except HoldfastError:
-        return  # there is no such task
+        return  # no such task
     begun()
 
     async def changed() -> None:
@@ -84,7 +84,7 @@ async def _watch_tasks(agent: Agent, uri: str, tell: Tell, begun: Begun) -> None
 
 
 async def mark(agent: Agent, of: str) -> str | None:
-    """How the list of sessions or the tasks stand; None from a host that cannot say."""
+    """The current mark of the session list or of the tasks; None from an older host."""
     try:
         return str((await agent.host.call("news", of=of))["mark"])
     except HoldfastError:
@@ -92,7 +92,7 @@ async def mark(agent: Agent, of: str) -> str | None:
 
 
 async def watch_list(agent: Agent, known: str | None, tell: Callable[[], Awaitable[None]]) -> None:
-    """Tell whenever there are other sessions than `known` was about: also those that somebody else started."""
+    """Notify when the session list differs from `known`, also by other operators' sessions."""
     await _follow(agent, "list", known, tell)
 
 
@@ -102,10 +102,10 @@ async def _follow(agent: Agent, of: str, known: str | None, tell: Callable[[], A
             known = str((await agent.listening.call("news", of=of, after=known))["mark"])
             await tell()
         except HoldfastError as e:
-            if e.code not in ("host_gone", "not_found"):  # it died, or was sent to rest: the next one is listened to
+            if e.code not in ("host_gone", "not_found"):  # it died or was stopped: watch the next one
                 return
             await wait_for_host(agent.listening.home)
-        await asyncio.sleep(_PAUSE_S)  # what comes meanwhile is in the next mark
+        await asyncio.sleep(_PAUSE_S)  # changes during the pause are in the next mark
 
 
 class Subscriptions:
@@ -115,7 +115,7 @@ class Subscriptions:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def add(self, agent: Agent, uri: str, tell: Tell) -> None:
-        """Returns when it watches: whoever looks after that, and hears nothing, has seen the latest."""
+        """Returns once the watch is active: a client that reads after that and gets no notice is up to date."""
         if self.watches(uri):
             return
         begun = asyncio.Event()
@@ -130,7 +130,7 @@ class Subscriptions:
     def _begin(self, uri: str, watching: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         if len(self._tasks) >= WATCHED_MAX:
             watching.close()
-            raise HoldfastError("busy", f"{WATCHED_MAX} resources are watched already", "unsubscribe from some")
+            raise HoldfastError("busy", f"limit reached: {WATCHED_MAX} subscriptions", "unsubscribe from some")
         self._tasks[uri] = task = asyncio.get_running_loop().create_task(watching)
         return task
 
@@ -138,7 +138,7 @@ class Subscriptions:
         return uri in self._tasks
 
     def watches(self, uri: str) -> bool:
-        """Whether its changes are told of by a watcher that goes on."""
+        """Whether an active watcher notifies of this resource's changes."""
         return uri in self._tasks and not self._tasks[uri].done()
 
     def remove(self, uri: str) -> None:

@@ -1,10 +1,10 @@
-"""The tool `ask`: through the client's own dialog, and as an inbox item where no person answered there.
+"""The tool `ask`: asks through the client's dialog, or as an inbox item if no person answers there.
 
     handshake era ── elicitation/create, while the call waits ─┐ unanswered in time, cancelled, declined at once,
     stateless era ── the call is answered `input_required`,    ├ or not possible ──────────> an item of the inbox
-                     and comes again with the person's words ──┘
+                     and repeated with the person's answer ────┘
 
-A client with no person at its screen (`claude -p`, `codex exec`) cancels or declines by itself: that is no answer.
+A client without a person at its screen (`claude -p`, `codex exec`) cancels or declines on its own: not an answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 _KEY = "answer"
 _DIALOG_S = 50.0  # a person reads and types; clients that show a dialog give up after 60 s or later
-_READ_S = 1.0  # a "no" that comes sooner is the program's: no person has read a question and decided by then
+_READ_S = 1.0  # a "no" that comes sooner is from the program: no person can decide that fast
 
 
 async def ask(call: ToolCall, args: Json) -> Json | types.InputRequiredResult:
@@ -46,7 +46,7 @@ async def ask(call: ToolCall, args: Json) -> Json | types.InputRequiredResult:
 
 
 def _shown_for(state: str | None, now: float) -> float:
-    """Seconds since the dialog was sent, by the client's echo of that moment; without a readable one, none."""
+    """Seconds since the dialog was sent, from the client's echo of that time; 0 without a readable one."""
     try:
         return now - float(state or now)
     except ValueError:
@@ -56,7 +56,7 @@ def _shown_for(state: str | None, now: float) -> float:
 def _has_dialog(call: ToolCall) -> bool:
     able = call.ctx.session.client_capabilities
     elicitation = able.elicitation if able is not None else None
-    # Without modes it is the form: that is how the first version of the protocol said it.
+    # Without modes it is the form, as in the first version of the protocol.
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
@@ -75,7 +75,7 @@ async def _dialog(call: ToolCall, args: Json) -> types.ElicitResult | None:
         )
         return given
     except (MCPError, ValueError):
-        return None  # it timed out, or the client cannot after all: the question is not lost
+        return None  # it timed out, or the client does not support it: ask in the inbox
 
 
 def _related(call: ToolCall) -> Any:
@@ -85,7 +85,7 @@ def _related(call: ToolCall) -> Any:
 
 
 def _told(given: types.ElicitResult, after_s: float, options: Sequence[str]) -> Json | None:
-    """What a person said in the dialog, or None where no person can be shown to have said anything."""
+    """A person's answer in the dialog, or None if it may not be from a person."""
     if given.action == "accept":
         answer = (given.content or {}).get(_KEY)
         fits = isinstance(answer, str) and bool(answer) and (not options or answer in options)
@@ -96,7 +96,7 @@ def _told(given: types.ElicitResult, after_s: float, options: Sequence[str]) -> 
 
 
 async def _inbox(call: ToolCall, args: Json, left: float) -> Json:
-    """As an item; waited for as long as a dialog that nobody answered has left of the call's time."""
+    """Ask as an inbox item, and wait for the rest of the call's time."""
     seconds = max(0.0, min(call.patience(args.get("wait_s")), left))
     item = await call.host.ask_raw(
         args["text"], session=args.get("session"), options=args.get("options") or (), why=args.get("why")

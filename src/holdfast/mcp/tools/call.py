@@ -1,4 +1,4 @@
-"""One tool call under way: whom it acts for, how long it may take, and how it tells of its progress."""
+"""One tool call: its agent, its time limit, and its progress notices."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from . import time_limits as patience
 T = TypeVar("T")
 Json = dict[str, Any]
 
-_PROGRESS_S = 1.0  # between two words of progress: enough for a client that counts silence in seconds
+_PROGRESS_S = 1.0  # between two progress notices: often enough for a client that times out on silence
 
 
 class ToolCall:
-    """What a tool gets besides its arguments. `ctx` is the SDK's request context."""
+    """The context of a tool call. `ctx` is the SDK's request context."""
 
     def __init__(
         self, agent: Agent, ctx: Any, limit: float, responses: Json | None = None, state: str | None = None
     ) -> None:
         self.agent, self.ctx, self.limit = agent, ctx, limit
-        self.responses, self.state = responses, state  # of the stateless era: a dialog's answers, and our echo
+        self.responses, self.state = (
+            responses,
+            state,
+        )  # of the stateless protocol: a dialog's answers, and the echoed state
         self.host, self.work = agent.host, agent.host.work
 
     def patience(self, wait_s: float | None) -> float:
@@ -33,7 +36,7 @@ class ToolCall:
         return patience.wanted(wait_s, self.limit)
 
     def session(self, args: Json) -> AsyncSession:
-        """The session that is meant; the host finds it by name or id, so nothing is asked for that."""
+        """The session argument; the host resolves it with the next call."""
         named = str(args.get("session") or "")
         if not named:
             raise invalid("no session given", "status lists them")
@@ -44,7 +47,7 @@ class ToolCall:
         return found
 
     async def waiting(self, what: Coroutine[Any, Any, T], total: float, message: str) -> T:
-        """Await something that takes its time, and say so meanwhile. Being cancelled ends the wait and nothing else."""
+        """Await a slow operation and send progress notices; cancelling ends only the wait."""
         if not (self.ctx.meta or {}).get("progress_token"):
             return await what
         task, began = asyncio.ensure_future(what), time.monotonic()

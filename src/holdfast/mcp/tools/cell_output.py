@@ -1,7 +1,7 @@
-"""What a kernel's cell put out, as data within a token budget: text in place, everything else by its address. Pure.
+"""Fits a kernel cell's outputs into a token budget: text inline, everything else by address. Pure.
 
-A picture of a megabyte is worth no agent's context: it is named with type and size, and whoever wants it reads the
-resource. A text that is too long keeps its head and its tail, as output does.
+A large picture is only named, with type and size; an agent that needs it reads the resource. A text that is too long
+keeps its head and its tail, as output does.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ from urllib.parse import quote, unquote
 Json = dict[str, Any]
 
 PREFIX = "hold://cells/"
-KEYS = ("outputs", "error", "execution_count", "outputs_omitted")  # what a kernel session adds to a command's result
+KEYS = (
+    "outputs",
+    "error",
+    "execution_count",
+    "outputs_omitted",
+)  # fields that a kernel session adds to a command's result
 _READABLE = ("text/plain", "text/markdown", "application/json", "text/latex", "text/html")  # the first of them is shown
-_OUTPUTS_SHOWN = 40  # of one cell: a loop that displays is looked at by its ends
-_HEAD = 0.4  # of a text's room: how it began; the end says more often what happened
-_LEAST = 80  # characters of a text, however little room is left: enough to see what it is
+_OUTPUTS_SHOWN = 40  # outputs of one cell: of more, the first and the last are shown
+_HEAD = 0.4  # the head's share of a text: the end is more often informative
+_LEAST = 80  # characters of a text that are always shown: enough to recognise it
 
 
 def told(session: str, result: Json, room: int) -> Json:
-    """`outputs` and `error` of a result within about `room` characters, or nothing of what was no kernel's."""
+    """The `outputs` and `error` of a result within about `room` characters; empty if it is not a kernel's."""
     if "outputs" not in result:
         return {}
     items: list[Json] = result["outputs"] or []
@@ -49,7 +54,7 @@ def _item(session: str, exec_id: str, n: int, item: Json, room: int) -> Json:
     kind = item["output_type"]
     if kind == "stream":
         return {"output_type": kind, "name": item["name"], "text": cut(str(item["text"]), room)}
-    if kind == "error":  # whole in `error`, beside
+    if kind == "error":  # whole in `error`
         return {"output_type": kind, "ename": item["ename"]}
     bundle: Json = item["data"]
     first = next((mime for mime in _READABLE if mime in bundle), None)
@@ -73,13 +78,13 @@ def _error(error: Json, room: int) -> Json:
 
 
 def _fitting(value: Any, mime: str, room: int) -> Any:
-    """A value as it is where it fits, else the two ends of its text."""
+    """A value unchanged if it fits, else the two ends of its text."""
     text = _text(value, mime)
     return (value if mime.endswith("json") else text) if len(text) <= room else cut(text, room)
 
 
 def cut(text: str, room: int) -> str:
-    """The text, or its head and tail with a word about what is missing between them."""
+    """The text, or its head and tail with the number of omitted characters."""
     if len(text) <= room:
         return text
     head = int(room * _HEAD)
@@ -88,7 +93,7 @@ def cut(text: str, room: int) -> str:
 
 
 def _text(value: Any, mime: str) -> str:
-    """Notebooks keep text as one string or as lines, and JSON as what it is."""
+    """Text of a notebook value, which may be one string, lines or JSON."""
     if isinstance(value, list) and not mime.endswith("json"):
         return "".join(map(str, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -102,7 +107,7 @@ def address(session: str, exec_id: str, n: int, mime: str) -> str:
 
 
 def meant(uri: str) -> tuple[str, str, int, str] | None:
-    """(session, exec id, number of the output, mime type) of an address, or None."""
+    """Parse an address into (session, exec id, number of the output, mime type), or None."""
     parts = uri.removeprefix(PREFIX).split("/")
     if not uri.startswith(PREFIX) or len(parts) != 4 or not parts[2].isdecimal() or len(parts[2]) > 6:
         return None
@@ -120,11 +125,11 @@ def is_text(mime: str) -> bool:
 
 
 def content(value: Any, mime: str) -> bytes:
-    """The bytes of a value: what is no text comes as base64."""
+    """The bytes of a value; binary types are decoded from base64."""
     text = _text(value, mime)
     if not is_text(mime):
         try:
             return base64.b64decode(text, validate=False)
         except (binascii.Error, ValueError):
-            pass  # a kernel that sent something else: then that is what there is
+            pass  # not base64 after all: use it unchanged
     return text.encode("utf-8", "surrogatepass")

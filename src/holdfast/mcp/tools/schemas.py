@@ -1,7 +1,7 @@
-"""The tools as an agent sees them. Every word here is read by every agent in every conversation: it has to earn that.
+"""The tools' schemas, as an agent gets them. Every agent reads every word in every conversation: keep it short.
 
-Kept by hand instead of being derived from signatures: a derived schema of the same tools is nearly twice as large.
-`TOKENS_MAX` is held by a test, which counts `CHARS_PER_TOKEN` characters of the compact JSON as one token.
+Written by hand instead of derived from signatures: a derived schema of the same tools is nearly twice as large.
+A test checks `TOKENS_MAX`; it counts `CHARS_PER_TOKEN` characters of the compact JSON as one token.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def _tool(text: str, required: str = "", /, **properties: Json) -> Json:
 
 TOOLS: dict[str, Json] = {
     "status": _tool(
-        "What really runs, seen now: sessions, activity, ports, exit codes, who holds the controls. "
-        "Of one session processes and recent acts too.",
+        "What runs, observed now: sessions, activity, ports, exit codes, who holds the controls. "
+        "For one session also processes and recent acts.",
         session=_S,
     ),
     "run": _tool(
-        "Start a program (shell source) that outlives you; else a shell, or a kernel (python3), for exec.",
+        "Start a program (shell source) that outlives you; without one a shell, or a kernel (python3), for exec.",
         command=_S,
         kernel=_S,
         name=_S,
@@ -49,7 +49,7 @@ TOOLS: dict[str, Json] = {
         why=_S,
     ),
     "exec": _tool(
-        "Run a command in a session's shell, or code in its kernel: exact exit code, output. Not over in time: "
+        "Run a command in a session's shell, or code in its kernel: exact exit code, output. If not done in time: "
         "wait for=done=EXEC_ID. "
         "step=RUN:KEY makes it a durable step, done once.",
         "session command",
@@ -62,7 +62,7 @@ TOOLS: dict[str, Json] = {
         why=_S,
     ),
     "read": _tool(
-        "Output, consuming nothing: its end, or from an offset on; as rendered screen; a command's result.",
+        "Read output without consuming it: its end, or from an offset; the rendered screen; a command's result.",
         "session",
         session=_S,
         exec_id=_S,
@@ -93,7 +93,7 @@ TOOLS: dict[str, Json] = {
         signal=_S,
         why=_S,
     ),
-    "ports": _tool("Listening ports, whose they are.", port=_I),
+    "ports": _tool("Listening ports, with their sessions.", port=_I),
     "ask": _tool(
         "Ask a person; if still open: wait for=answer=ASK.",
         "text",
@@ -103,13 +103,13 @@ TOOLS: dict[str, Json] = {
         wait_s=_N,
     ),
     "resume": _tool(
-        "Begin here: where the work stands, checked against what runs.",
+        "Begin here: the status of the work, checked against what runs.",
         task=_S,
         project=_S,
         max_tokens=_I,
     ),
     "task": _tool(
-        "start gives a run for steps and notes; done runs the verification.",
+        "start returns a run for steps and notes; done runs the verification.",
         "do",
         do={"enum": ["ls", "show", "add", "start", "next", "done", "fail", "block", "unblock", "retry", "cancel"]},
         task=_S,
@@ -118,8 +118,8 @@ TOOLS: dict[str, Json] = {
         why=_S,
     ),
     "step": _tool(
-        "Intent before an effect, outcome after. begin says execute, reuse (done before) or in_doubt: "
-        "look, then settle.",
+        "Record intent before an effect, outcome after. begin returns execute, reuse (already done) or in_doubt: "
+        "check, then settle.",
         "run do",
         run=_S,
         do={"enum": ["begin", "end", "fail", "settle", "ls"]},
@@ -132,21 +132,21 @@ TOOLS: dict[str, Json] = {
         why=_S,
     ),
     "checkpoint": _tool(
-        "Save (with state) or show where a run stands.",
+        "Save (with state) or show a run's state.",
         "run",
         run=_S,
         label=_S,
         state=_said(_O, "goal, constraints, plan, current_step, context, open_paths, resume_point"),
     ),
     "note": _tool(
-        "A thought for whoever goes on.",
+        "A note for the next worker.",
         "run text",
         run=_S,
         text=_S,
         kind={"enum": ["decision", "learned", "rejected", "question"]},
     ),
     "artifact": _tool(
-        "Keep (content or path), read or list a run's files.",
+        "Store (content or path), read or list a run's files.",
         "run",
         run=_S,
         name=_S,
@@ -154,7 +154,7 @@ TOOLS: dict[str, Json] = {
         path=_S,
     ),
     "claim": _tool(
-        "State a fact for later, or check which still hold.",
+        "Record a fact, or check which facts still hold.",
         "do",
         do={"enum": ["add", "check"]},
         task=_S,
@@ -169,7 +169,7 @@ TOOLS: dict[str, Json] = {
 
 
 def listed(*, paths: bool = True) -> list[Json]:
-    """As `tools/list` gives them; without `paths`, to a client whose files are not this process's to open."""
+    """The tools for `tools/list`; without `paths` for a client on another machine."""
     return [
         {
             "name": name,
@@ -199,7 +199,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def fault(name: str, args: Json) -> tuple[str, str] | None:
-    """What is wrong with a call's arguments (message, hint), or None."""
+    """The error in a call's arguments (message, hint), or None."""
     schema: Json = TOOLS[name]["inputSchema"]
     known: Json = schema["properties"]
     unknown = sorted(set(args) - set(known))

@@ -1,4 +1,4 @@
-"""What the host knows of a session, in the few words an agent needs. Pure."""
+"""Summarises sessions, timeline entries and inbox items for agents, in few tokens. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Json = dict[str, Any]
 
 WAITING = "waiting_for_approval"
 ENDED_SHOWN = 5  # ended sessions in an overview, the newest; the rest are counted
-_PROCESSES_SHOWN = 20  # of one session
+_PROCESSES_SHOWN = 20  # processes of one session
 _COMMAND_SHOWN = 200  # characters of a command line
 
 
@@ -33,14 +33,14 @@ def activity(a: Json) -> Json:
 
 
 def exit_of(record: Json) -> Json:
-    """How the main program ended; a code that nobody saw is unknown, not 0."""
+    """How the main program ended; an unobserved exit code is unknown, not 0."""
     if not record["known"]:
         return {"known": False}
     return {k: record[k] for k in ("code", "signal", "at") if record.get(k) is not None}
 
 
 def held(s: Json, me: str) -> Json:
-    """Who holds the controls, where it is somebody else."""
+    """Who holds the controls, if it is another operator."""
     controls = s["controls"]
     if controls["holder"] in (None, me):
         return {}
@@ -48,7 +48,7 @@ def held(s: Json, me: str) -> Json:
 
 
 def full(s: Json, me: str) -> Json:
-    """All that helps to decide what to do with one session."""
+    """All facts about one session."""
     about = session(s, me) | {
         "command": " ".join(s["command"])[:_COMMAND_SHOWN],
         "cwd": s["cwd"],
@@ -70,7 +70,7 @@ def full(s: Json, me: str) -> Json:
 
 
 def overview(sessions: list[Json], me: str) -> Json:
-    """What lives, and the newest of what has ended."""
+    """Live sessions, and the newest ended ones."""
     live = [s for s in sessions if s["state"] in ("live", "lost")]
     ended = [s for s in sessions if s["state"] not in ("live", "lost")]
     told: Json = {"sessions": [session(s, me) for s in (*live, *ended[-ENDED_SHOWN:])]}
@@ -89,7 +89,7 @@ def entry(e: Json) -> Json:
 
 
 def waiting(told: Json) -> Json:
-    """What a person has not approved yet, or has and is about to be done: it is told to whoever asks again."""
+    """The result of a command that waits for approval, or was approved and is about to run."""
     first = f"wait for=answer={told['ask']}, then " if told["state"] == WAITING else ""
     again = f"{first}call this again for the result"
     return {"state": told["state"], "ask": told["ask"], "expires_at": told["expires_at"], "next": again}

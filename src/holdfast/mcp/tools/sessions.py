@@ -1,4 +1,4 @@
-"""The tools for what runs: status, run, exec, read, wait, send, kill, ports."""
+"""The session tools: status, run, exec, read, wait, send, kill, ports."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .session_text import WAITING
 
 Json = dict[str, Any]
 
-_RECENT = 8  # acts of a session's timeline in its status: the last command, and who was there
+_RECENT = 8  # timeline entries in a session's status
 _INBOX_SHOWN = 10  # open items in an overview
 _SHELL = "/bin/bash"
-_GIVE_UP = frozenset({"C-c", "C-d", "C-z", "C-\\"})  # keys that end a question for a secret, and answer none
-_ANSWER_S = 0.5  # past the wait, for the answer to come: the least patient client still has as much again
+_GIVE_UP = frozenset({"C-c", "C-d", "C-z", "C-\\"})  # keys that abort a prompt for a secret
+_ANSWER_S = 0.5  # added to the wait, for the answer's way back; the least patient client still has as much again
 
 
 async def status(call: ToolCall, args: Json) -> Json:
@@ -43,7 +43,7 @@ async def status(call: ToolCall, args: Json) -> Json:
 async def run(call: ToolCall, args: Json) -> Json:
     command = args.get("command")
     if command and args.get("kernel"):
-        raise invalid("a session runs a command or a kernel", "leave one out; exec gives the kernel its code")
+        raise invalid("give a command or a kernel, not both", "leave one out; exec gives the kernel its code")
     request = start_request(
         [_SHELL, "-c", command] if command else None,
         name=args.get("name"),
@@ -60,7 +60,7 @@ async def run(call: ToolCall, args: Json) -> Json:
         kernel=args.get("kernel"),
     )
     made = await call.host.call("run", standing=True, timeout=call.patience(None), **request)
-    if "ask" in made:  # a person is asked, or has said yes this moment
+    if "ask" in made:  # a person is asked, or has just approved
         return session_text.waiting(made)
     return session_text.session(made, call.agent.id) | {"pid": made["pid"], "cwd": made["cwd"]}
 
@@ -82,7 +82,7 @@ async def _plain(call: ToolCall, session: AsyncSession, args: Json, seconds: flo
 async def _in_time(
     call: ToolCall, session: str, exec_id: str, since: str, seconds: float, doing: Coroutine[Any, Any, Json]
 ) -> Json:
-    """A command's state before the client gives up, also where its shell takes long to come to its prompt.
+    """A command's state before the client's timeout, also if its shell takes long to reach its prompt.
 
     The host says for certain whether the command was typed; one that was not never will be.
     """
@@ -94,18 +94,18 @@ async def _in_time(
         if (await call.host.call("exec_outcome", since=since, **known))["known"] == "never":
             raise HoldfastError(
                 "busy",
-                "the session's shell did not come to its prompt in time; nothing was run",
-                "call again, or look: status, read screen=true",
+                "the session's shell did not reach its prompt in time; nothing was run",
+                "call again, or check: status, read screen=true",
             ) from None
         result: Json = await call.host.call("exec_result", **known)
         return result
 
 
 async def _as_step(call: ToolCall, session: AsyncSession, args: Json, seconds: float) -> Json:
-    """Done once, whoever asks again: what it gave before, or the one that still runs."""
+    """Run the command once as a step; a repeated call returns its recorded result, or joins the running command."""
     run, found, key = str(args["step"]).partition(":")
     if not (run and found and key):
-        raise invalid("step is RUN:KEY", "task start gives a run")
+        raise invalid("step must be RUN:KEY", "start a run with task start")
     since = str(rfc3339(time.time()))
     words, why, effect = [args["command"]], args.get("why"), args.get("effect") or "unsafe"
     plan = await call.work.exec_begin(run, key, session.id, words, effect=effect, why=why)
@@ -113,7 +113,7 @@ async def _as_step(call: ToolCall, session: AsyncSession, args: Json, seconds: f
     if plan["decision"] == "reuse":
         kept = plan["result"]
         if not isinstance(kept, dict) or "exec_id" not in kept:
-            raise HoldfastError("conflict", f"step {key!r} is done, and was no command", "use another key")
+            raise HoldfastError("conflict", f"step {key!r} is done, but was not a command", "use another key")
         more = await _cell_kept(call, str(kept.get("session") or session.id), str(kept["exec_id"]))
         return {**kept, **more, "state": "exited", "prompt": None, "step": about, "kept": kept.get("output") or ""}
     doing = call.work.exec_done(plan, words, timeout=seconds, why=why)
@@ -127,7 +127,7 @@ async def _as_step(call: ToolCall, session: AsyncSession, args: Json, seconds: f
 
 
 async def _cell_kept(call: ToolCall, session: str, exec_id: str) -> Json:
-    """What a kernel's cell put out back then, as far as its session still has it."""
+    """A cell's recorded outputs, if its session still has them."""
     try:
         known = await call.host.call("exec_result", session=session, exec_id=exec_id)
     except HoldfastError:
@@ -136,7 +136,7 @@ async def _cell_kept(call: ToolCall, session: str, exec_id: str) -> Json:
 
 
 async def _result(session: AsyncSession, result: Json, max_tokens: int | None) -> Json:
-    """A command's state, exact code and output: its head and tail where it is long."""
+    """A command's state, exit code and output; of long output the head and tail."""
     if result["state"] == WAITING:
         step = {"step": result["step"]} if "step" in result else {}
         return {"session": session.name, "exec_id": result["exec_id"], **session_text.waiting(result), **step}
@@ -167,7 +167,7 @@ async def _result(session: AsyncSession, result: Json, max_tokens: int | None) -
 
 
 async def _output(session: AsyncSession, result: Json, most: int) -> tuple[str, list[dict[str, int]]]:
-    """The text of a command within a budget, and what of it is left out."""
+    """A command's output within a budget, and the omitted ranges."""
     start, end = result["start"], result["end"]
     inline = base64.b64decode(result["raw"]) if result.get("gone") == 0 else None  # small output comes with the result
     wanted = token_budget.ranges(start, end, most)
@@ -178,14 +178,14 @@ async def _output(session: AsyncSession, result: Json, most: int) -> tuple[str, 
         except HoldfastError:
             if "kept" not in result:
                 raise
-            return str(result["kept"]), []  # the session is gone; the step has the end of the output
+            return str(result["kept"]), []  # the session is gone; the step record has the end of the output
         if len(wanted) == 2 and n == 0:
             data = token_budget.cut_end(data)
         elif len(wanted) == 2:
             at, data = _from_line(at, data)
         parts.append((at, data))
     if parts and parts[0][0] > start:
-        parts.insert(0, (start, b""))  # what is gone at the beginning is left out too
+        parts.insert(0, (start, b""))  # a pruned beginning counts as omitted too
     return token_budget.joined(parts, end)
 
 
@@ -195,7 +195,7 @@ def _from_line(at: int, data: bytes) -> tuple[int, bytes]:
 
 
 async def _bytes(session: AsyncSession, start: int, end: int) -> tuple[bytes, int]:
-    """What is still there between two offsets, and where it begins."""
+    """The stored bytes between two offsets, and where they begin."""
     data, at = b"", start
     async for chunk in session.output(start, end=end):
         if chunk.gap:
@@ -221,7 +221,7 @@ async def read(call: ToolCall, args: Json) -> Json:
 
 
 async def _stretch(session: AsyncSession, output: Json, args: Json) -> Json:
-    """The output's end, or what follows an offset; whole lines, where there are lines."""
+    """The output's end, or the part after an offset; in whole lines if possible."""
     most, begin, first, end = (
         token_budget.budget(args.get("max_tokens")),
         args.get("from"),
@@ -237,7 +237,7 @@ async def _stretch(session: AsyncSession, output: Json, args: Json) -> Json:
             at, data = _from_line(at, data)
         upto = end
     elif begin < 0:
-        raise invalid("from is an offset, 0 or more", "leave it out for the end of the output")
+        raise invalid("from must be at least 0", "leave it out for the end of the output")
     else:
         upto = max(begin, min(end, begin + most))
         data, at = await _bytes(session, begin, upto) if upto > begin else (b"", begin)
@@ -259,7 +259,7 @@ async def wait(call: ToolCall, args: Json) -> Json:
     told = {"session": session.name, "event": answer["event"], "offset": answer["offset"], "detail": answer["detail"]}
     if answer["event"] == "timeout":
         start = args.get("from")
-        # A text may have come in part: the search goes on where it began, not where the output ends now.
+        # A text may have arrived in part: continue the search where it began, not at the output's end.
         told["offset"] = start if spec.startswith("text=") and start is not None else answer["offset"]
         seen = await call.status({"session": session.id})
         told |= session_text.session(seen, call.agent.id) | {"event": "timeout"}
@@ -279,7 +279,7 @@ async def send(call: ToolCall, args: Json) -> Json:
     if seen["activity"]["kind"] == "waiting_for_secret" and answers:
         raise HoldfastError(
             "not_allowed",
-            f"{seen['name']} waits for a secret, which is never yours to type",
+            f"{seen['name']} waits for a secret, which an agent may not type",
             "a person answers it in the inbox; wait for=quiet, or send keys C-c to give up",
         )
     session = AsyncSession(call.host, seen["id"], seen["name"])
@@ -307,5 +307,5 @@ async def ports(call: ToolCall, args: Json) -> Json:
 
 
 def _marked(told: Json, *names: str) -> Json:
-    """Name the fields that hold a program's words: they are material, never instructions."""
+    """Name the fields that hold a program's text: agents must not follow it as instructions."""
     return told | {"untrusted": [name for name in names if name in told]}

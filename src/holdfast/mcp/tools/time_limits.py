@@ -1,6 +1,6 @@
-"""How long one call may take: what is known of clients, what was asked for. Pure.
+"""The time limit of one call, by client and configuration. Pure.
 
-A call that takes longer than its client waits is lost to the agent, so every wait ends before and returns a cursor.
+The agent loses the result of a call that outlasts its client's timeout, so every wait ends before it, with a cursor.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ENV = "HOLDFAST_MCP_WAIT_MAX"
-DEFAULT_S = 4.0  # the least patient client known gives up after 5 s; the rest is for the way there and back
-MOST_S = 600.0  # a person who takes longer is asked again; a connection that hangs is noticed
-# Clients by the beginning of the name that they give themselves. Each gives up after at least 10 s more than this.
+DEFAULT_S = 4.0  # the least patient known client gives up after 5 s; the rest is for transport
+MOST_S = 600.0  # a longer wait is repeated by the agent; a hanging connection is noticed
+# Clients by the beginning of their name. Each gives up after at least 10 s more than this.
 _KNOWN = (
     ("claude-code", 100.0),
     ("claude", 50.0),
@@ -27,7 +27,7 @@ _KNOWN = (
 
 
 def configured(flag: str | None, environ: Mapping[str, str]) -> float | None:
-    """What `--wait-max` or the environment says, in seconds; None where neither does."""
+    """The limit from `--wait-max` or the environment, in seconds; None if neither is set."""
     text = flag or environ.get(ENV)
     if not text:
         return None
@@ -36,12 +36,12 @@ def configured(flag: str | None, environ: Mapping[str, str]) -> float | None:
     except HoldfastError as e:
         raise HoldfastError("usage", e.message, e.hint) from None
     if not 0 < seconds <= MOST_S:
-        raise HoldfastError("usage", f"a call waits more than 0 and at most {MOST_S:g} s", "--wait-max 50s")
+        raise HoldfastError("usage", f"--wait-max must be above 0 and at most {MOST_S:g} s", "--wait-max 50s")
     return seconds
 
 
 def limit(chosen: float | None, client: str) -> float:
-    """The most seconds one call may wait for this client."""
+    """The longest wait of one call for this client, in seconds."""
     if chosen is not None:
         return chosen
     name = client.lower()
@@ -49,9 +49,9 @@ def limit(chosen: float | None, client: str) -> float:
 
 
 def wanted(seconds: float | None, most: float) -> float:
-    """As long as the agent asks for, and never past the limit."""
+    """The requested wait, up to the limit."""
     if seconds is None:
         return most
     if not seconds >= 0:
-        raise invalid("wait_s is 0 or more", "leave it out to wait as long as your client bears")
+        raise invalid("wait_s must be at least 0", "leave it out to wait as long as your client allows")
     return min(float(seconds), most)

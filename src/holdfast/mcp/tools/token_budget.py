@@ -1,4 +1,4 @@
-"""Program output within a token budget: which byte ranges are fetched, and how their edges are trimmed. Pure."""
+"""Fits program output into a token budget: selects byte ranges and trims their edges. Pure."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import re
 from ...client.terminal_output import to_text
 from ...model.errors import invalid
 
-TOKENS_DEFAULT = 1000  # of output in one answer unless asked otherwise: a screen full and a half
-TOKENS_MAX = 20_000  # what a client can show at once; more is read on from an offset
-BYTES_PER_TOKEN = 4  # of program output; an estimate, and a stable one
-_HEAD = 0.4  # of the budget: how it began; the end says more often what happened
-_EDGE_BYTES = 512  # how far an edge is moved to meet a line's end
+TOKENS_DEFAULT = 1000  # default tokens of output in one answer: a screen and a half
+TOKENS_MAX = 20_000  # the most that clients show at once; more is read from an offset
+BYTES_PER_TOKEN = 4  # of program output; a stable estimate
+_HEAD = 0.4  # the head's share of the budget: the end is more often informative
+_EDGE_BYTES = 512  # how far an edge is moved to reach a line's end
 
 Range = tuple[int, int]
 _HALVES = re.compile("[\ud800-\udfff]")  # bytes of names that are not UTF-8, as Python holds them
 
 
 def sendable(text: str) -> str:
-    """The text as JSON can carry it: a folder or an argument may be named in bytes that are no text."""
+    """The text, valid for JSON: a folder or an argument may contain bytes that are not text."""
     return _HALVES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -26,12 +26,12 @@ def budget(max_tokens: int | None) -> int:
     """Bytes of output that an answer may hold."""
     tokens = TOKENS_DEFAULT if max_tokens is None else max_tokens
     if tokens < 1:
-        raise invalid("max_tokens is at least 1", "leave it out")
+        raise invalid("max_tokens must be at least 1", "leave it out")
     return min(tokens, TOKENS_MAX) * BYTES_PER_TOKEN
 
 
 def ranges(start: int, end: int, most: int) -> list[Range]:
-    """All of it, or its head and its tail."""
+    """The whole range, or its head and its tail."""
     if end - start <= most:
         return [(start, end)] if end > start else []
     head = max(1, int(most * _HEAD))
@@ -39,17 +39,17 @@ def ranges(start: int, end: int, most: int) -> list[Range]:
 
 
 def cut_end(data: bytes) -> bytes:
-    """Without a last line that is not whole, where one ends nearby; never in the middle of a letter."""
+    """Trim an unfinished last line if a line ends nearby; never cuts a character."""
     at = data.rfind(b"\n", max(0, len(data) - _EDGE_BYTES))
     if at >= 0:
         return data[: at + 1]
-    while data and data[-1] & 0xC0 == 0x80:  # the rest of a letter whose end is missing
+    while data and data[-1] & 0xC0 == 0x80:  # an incomplete character
         data = data[:-1]
     return data[:-1] if data and data[-1] >= 0xC0 else data
 
 
 def cut_start(data: bytes) -> bytes:
-    """Without a first line that is not whole, where one ends nearby."""
+    """Trim an incomplete first line if a line ends nearby."""
     at = data.find(b"\n", 0, _EDGE_BYTES)
     if at >= 0:
         return data[at + 1 :]
@@ -60,9 +60,9 @@ def cut_start(data: bytes) -> bytes:
 
 
 def joined(parts: list[tuple[int, bytes]], end: int) -> tuple[str, list[dict[str, int]]]:
-    """The text of consecutive stretches (offset, bytes), and the ranges up to `end` that it leaves out.
+    """The text of consecutive pieces (offset, bytes), and the omitted ranges up to `end`.
 
-    Where something is left out the text says so itself, so that a head and a tail are never read as one.
+    The text marks each omission, so that a head and a tail are never read as one.
     """
     text, omitted, at = "", list[dict[str, int]](), parts[0][0] if parts else end
     for offset, data in parts:

@@ -1,4 +1,4 @@
-"""The tools for what is to be done: task, step, checkpoint, note, artifact, resume, claim."""
+"""The work tools: task, step, checkpoint, note, artifact, resume, claim."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .call import ToolCall
 
 Json = dict[str, Any]
 
-_ARTIFACT_SHOWN = 80_000  # characters of an artifact in one answer, about as much as a large read
+_ARTIFACT_SHOWN = 80_000  # characters of an artifact in one answer: about as much as a large read
 
 
 async def resume(call: ToolCall, args: Json) -> Json:
-    """The brief as text, and what to do next as data; the rest of the data says the same again."""
+    """The brief as text, and the next action as data."""
     more = {k: args[k] for k in ("project", "max_tokens") if args.get(k) is not None}
     told = await call.work.resume(args.get("task"), **more)
     return {"brief": told["text"], "next_action": told["next_action"]}
@@ -34,7 +34,7 @@ async def task(call: ToolCall, args: Json) -> Json:
     if do == "add":
         return await _ask(call, "task_add", project, **({"id": named} if named else {}), **more)
     if not named:
-        raise invalid(f"task {do} needs a task", "task ls lists them")
+        raise invalid(f"task {do} needs a task", "list them: task do=ls")
     if do == "show":
         return await _ask(call, "task_show", project, task=named)
     if do == "start":
@@ -45,22 +45,22 @@ async def task(call: ToolCall, args: Json) -> Json:
 
 
 def _apart(args: Json) -> tuple[Json, Json]:
-    """The tool's own arguments, and the rest of `more`: what is the tool's own counts there too, once."""
+    """Split the tool's own arguments from the rest of `more`; its own may also be in `more`, once."""
     args, more = dict(args), dict(args.get("more") or {})
     if "cwd" in more:
-        raise invalid("the folder is the one you work in", "name the project instead")
+        raise invalid("cwd cannot be given: it is the folder you work in", "give the project instead")
     for known, own in (("project", "project"), ("task", "task"), ("id", "task"), ("why", "why")):
         if known not in more:
             continue
         value = more.pop(known)
         if args.get(own) is not None or not isinstance(value, str):
-            raise invalid(f"{own} is given twice, or is no text", f"leave {known} out of `more`")
+            raise invalid(f"{own} is given twice, or is not text", f"leave {known} out of `more`")
         args[own] = value
     return args, more
 
 
 async def _ask(call: ToolCall, name: str, project: str | None, /, **more: Any) -> Json:
-    """A call about the tasks of the current project."""
+    """Call a work operation on the current project."""
     answer: Any = await call.work.call(name, project=project, cwd=os.getcwd(), **more)
     return answer if isinstance(answer, dict) else {"tasks": answer}
 
@@ -70,20 +70,20 @@ def _without(more: Json, *names: str) -> Json:
 
 
 async def _start(call: ToolCall, project: str | None, named: str, more: Json) -> Json:
-    """A run to work in, by hand: held while a step of it is open, so that a silent agent blocks nobody for long."""
+    """Start a run by hand: leased while one of its steps is open, so that a silent agent blocks others briefly."""
     try:
         made: Json = await _ask(call, "task_start", project, task=named, **more)
     except HoldfastError as e:
         if e.code != "not_found" or project is not None:
             raise
-        # Work that belongs to no project has a name of its own, and is found again by it.
+        # Work outside any project is found again by its name.
         known = {k: more[k] for k in ("params", "items", "why") if k in more}
         made = await call.work.call("begin_run", task=named, **known)
     return made
 
 
 async def _next(call: ToolCall, project: str | None, more: Json) -> Json:
-    """The first task that is ready and that nobody else took in the meantime."""
+    """The first ready task that no other worker took in the meantime."""
     for ready in (await _ask(call, "task_ls", project, status="ready"))["tasks"]:
         try:
             made: Json = await _ask(call, "task_start", project, task=ready["task_id"], **more)
@@ -91,11 +91,11 @@ async def _next(call: ToolCall, project: str | None, more: Json) -> Json:
         except HoldfastError as e:
             if e.code not in ("busy", "conflict", "fenced"):
                 raise
-    return {"run": None, "next": "nothing is ready; task ls says what is blocked"}
+    return {"run": None, "next": "no task is ready; task do=ls shows what is blocked"}
 
 
 async def _done(call: ToolCall, project: str | None, named: str, more: Json) -> Json:
-    """Run the verification and finish. One that takes longer than the client waits goes on: the same call joins it."""
+    """Run the verification and finish the task. One that outlasts the call continues; the same call joins it."""
     under_way, key = call.agent.verifying, f"{project or ''}/{named}"
     if key not in under_way:
         done = call.work.tasks.done(named, project=project, outcome=more.get("outcome"), why=more.get("why"))
@@ -113,7 +113,7 @@ async def step(call: ToolCall, args: Json) -> Json:
         steps = await call.work.call("step_ls", run=run)
         return {"steps": [{k: s[k] for k in ("key", "state", "effect", "tries", "action")} for s in steps]}
     if not key:
-        raise invalid(f"step {do} needs the step's key", "its own name within the run, such as copy:batch-2")
+        raise invalid(f"step {do} needs the step's key", "a name, unique within the run, such as copy:batch-2")
     more: Json = {"run": run, "key": key}
     if do == "begin":
         more |= {"effect": args.get("effect") or "unsafe", "args": args.get("args"), "why": why, "action": why}
@@ -122,12 +122,12 @@ async def step(call: ToolCall, args: Json) -> Json:
         if args.get("effect") == "none":
             more |= {"effect": "none", "args": args.get("args")}
     elif do == "fail":
-        # Without evidence nobody knows whether it happened: then it is in doubt, not free to run again.
+        # Without evidence the outcome is unknown: then it is in doubt, not free to run again.
         seen = str(args.get("evidence") or "").strip()
         more |= {"error": seen or why or "", "known": bool(seen), "why": why}
     else:
         if not args.get("outcome"):
-            raise invalid("did it happen?", "outcome is done, not_done or failed, with evidence")
+            raise invalid("outcome is missing", "give outcome done, not_done or failed, with evidence")
         more |= {"outcome": args["outcome"], "result": args.get("result"), "evidence": args.get("evidence") or why}
     answer: Json = await call.work.call(f"step_{do}", **more)
     return answer or {"key": key}
@@ -178,11 +178,11 @@ async def claim(call: ToolCall, args: Json) -> Json:
     if args["do"] == "add":
         return _shown(await call.work.add_claim(**whose, **what))
     if what:
-        raise invalid(f"check looks at all claims of a task or run, not at one {next(iter(what))}", "give task or run")
+        raise invalid(f"check takes no {next(iter(what))}: it checks all claims of a task or run", "give task or run")
     try:
         async with asyncio.timeout(call.limit):
             found = await call.work.check_claims(**whose)
-    except TimeoutError:  # a command takes its time; the rest is known at once
+    except TimeoutError:  # a command may take long; the rest is known at once
         found = await call.work.check_claims(**whose, commands=False)
     return {"claims": [_shown(c) for c in found], "hold": all(c["state"] == "holds" for c in found)}
 
