@@ -1,1 +1,1 @@
-"""The worker: a process that runs Python jobs, keeps their leases, and takes over from one that died."""
+"""Processes that do work: the worker for Python jobs, and the runner for tasks. Stand on the client."""

@@ -15,7 +15,7 @@ from .jobs.worker import Worker
 def main() -> int:
     options = json.loads(sys.argv[1])
     as_json = bool(options.get("json"))
-    # The store says here when its server goes away and comes back.
+    # The store logs here when its server disconnects and reconnects.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="hold worker: %(message)s")
     try:
         jobs = load(options["jobs"])

@@ -1,4 +1,4 @@
-"""What a worker tells: a line each on stderr for people, or a JSON document each on stdout for programs."""
+"""A worker's events: lines on stderr for people, or JSON documents on stdout for programs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 _WORDS = {
     "ready": "{worker} looks for work: {jobs}",
     "begun": "{job} {run}: begun",
-    "taken_over": "{job} {run}: goes on from {before} under epoch {epoch}",
+    "taken_over": "{job} {run}: continued from {before} with epoch {epoch}",
     "done": "{job} {run}: done",
     "failed": "{job} {run}: failed: {message}",
     "parked": "{job} {run}: waits for step {step!r} to be settled: {message}",
-    "left": "{job} {run}: given back",
+    "left": "{job} {run}: released",
     "waiting": "{parked} of its runs wait for a person: hold work ls --state parked",
     "stopped": "{worker} has stopped",
 }
 
 
 def put(who: str, event: str, facts: dict[str, Any], line: str | None) -> None:
-    """The line for people; without one, the facts as a document."""
+    """Print the line for people; without one, the facts as a JSON document."""
     if line is None:
         sys.stdout.write(json.dumps({"event": event, **{k: v for k, v in facts.items() if v is not None}}) + "\n")
         sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""Marks of workers that ended by themselves while they could not tell the store: their deaths are no crashes.
+"""Marks of workers that stopped on their own while the store was unreachable: these are not crashes.
 
-A worker whose store is away ends after a while, with its run in hand. The mark stands in the home until the next worker
-that looks for work from there can tell.
+A worker whose store is unreachable stops after a while, still holding its run. The mark stays in the home until the
+next worker there can report it to the store.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import contextlib
 import os
 
 FOLDER = "left"
-_KEPT_S = 7 * 86400.0  # whoever has not looked within a week finds a crash too many, and a person looks at that
-_SHOWN_MAX = 100  # of one look: the newest; as many as holders are looked at
+_KEPT_S = 7 * 86400.0  # after a week it counts as a crash, which a person checks
+_SHOWN_MAX = 100  # marks read at once, the newest: as many as holders are checked
 
 
 def mark(home: str, process: str) -> None:
-    """This process leaves a run that it cannot give back. A disk that refuses is no reason to stay."""
+    """Mark a run that this process leaves and cannot release; disk errors are ignored."""
     with contextlib.suppress(OSError):
         os.makedirs(os.path.join(home, FOLDER), mode=0o700, exist_ok=True)
         os.close(os.open(os.path.join(home, FOLDER, process), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def marks(home: str, now: float) -> list[str]:
-    """Whose there are; what is too old to matter goes."""
+    """The holders with a mark; removes marks that are too old."""
     found: list[tuple[float, str]] = []
     try:
         with os.scandir(os.path.join(home, FOLDER)) as entries:
@@ -33,5 +33,5 @@ def marks(home: str, now: float) -> list[str]:
                 else:
                     found.append((made, entry.name))
     except OSError:
-        pass  # nobody left one, or another worker tidies as well
+        pass  # there is none, or another worker removes them too
     return [name for _, name in sorted(found)[-_SHOWN_MAX:]]

@@ -1,4 +1,4 @@
-"""MODULE:JOBS to the Jobs object it names, and one line for each way in which that can go wrong."""
+"""Loads the Jobs object that MODULE:JOBS names, with one error line for each failure."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ def load(wanted: str) -> Jobs:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as e:
         if e.name is not None and (module_name == e.name or module_name.startswith(e.name + ".")):
-            raise not_found(f"no module {module_name[:80]!r} here", "run it where the module is") from None
+            raise not_found(
+                f"no module {module_name[:80]!r} in this folder or on PYTHONPATH", "run it where the module is"
+            ) from None
         raise _broken(module_name, e) from e
-    except Exception as e:  # whatever a module does while it is imported
+    except Exception as e:  # an import may raise anything
         raise _broken(module_name, e) from e
     found: object = module
     for part in attribute.split("."):
         found = getattr(found, part, None)
     if not isinstance(found, Jobs):
         raise not_found(
-            f"{module_name} has no jobs {attribute[:80]!r}", f"{attribute.split('.')[0][:80]} = holdfast.Jobs()"
+            f"{module_name} has no Jobs object {attribute[:80]!r}", f"{attribute.split('.')[0][:80]} = holdfast.Jobs()"
         )
     if not len(found):
-        raise invalid(f"{wanted} has no job yet", "register a function: @jobs.job")
+        raise invalid(f"{wanted} has no jobs", "register a function: @jobs.job")
     return found
 
 

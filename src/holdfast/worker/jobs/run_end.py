@@ -1,4 +1,4 @@
-"""How a run ends at a worker: decided here, from what its job did and which of its steps nobody knows the end of."""
+"""Decides how a run ends at a worker: from its job's outcome and its steps in doubt."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from ...model.errors import HoldfastError
 from ...model.work.effects import StepInDoubt, WorkerStopping
 
-_TRACE_MAX = 8000  # characters of a traceback kept with the run: the end of it, where the error is
-# Not the job's doing: the run is not over, and goes on when the store or the host is back.
+_TRACE_MAX = 8000  # characters of a traceback stored with the run: its end, where the error is
+# Not the job's fault: the run is not over, and continues when the store or the host is back.
 _NOT_ITS_FAULT = frozenset(
     {
         "fenced",
@@ -25,7 +25,7 @@ _NOT_ITS_FAULT = frozenset(
 
 
 class Ending(NamedTuple):
-    """`how` is done, failed, parked or left; `value` the outcome, or the key of the step that is waited for."""
+    """`how` is done, failed, parked or left; `value` is the outcome, or the key of the step in doubt."""
 
     how: str
     value: Any = None
@@ -33,15 +33,15 @@ class Ending(NamedTuple):
 
 
 def ending(outcome: Any, error: BaseException | None, unsettled: list[str]) -> Ending:
-    """What becomes of the run. An error that ends the worker itself is raised."""
+    """The run's ending. An error that ends the worker itself is raised."""
     if isinstance(error, WorkerStopping):
         return Ending("left")
     if isinstance(error, HoldfastError) and error.code in _NOT_ITS_FAULT:
         raise error
-    if unsettled:  # also when the job carried on: a run is not over while a step's end is unknown
+    if unsettled:  # also if the job continued: a run is not over while a step's outcome is unknown
         wanted = error.report.get("key") if isinstance(error, StepInDoubt) else None
         key = wanted if wanted in unsettled else unsettled[0]
-        said = one_line(error) if error is not None else "the job returned all the same"
+        said = one_line(error) if error is not None else "the job returned although a step is in doubt"
         return Ending("parked", key, said)
     if error is None:
         return Ending("done", outcome)

@@ -1,13 +1,13 @@
-"""A worker's life: look for a run, keep its lease while its job runs, say how it ended; leave when asked to.
+"""The worker's loop: claims a run, renews its lease while its job runs, records its end; stops on request.
 
     done       the job returned: its value is the run's outcome
     failed     the job raised: the error is the run's outcome
-    parked     a step is in doubt that no rule settles: the run waits for a person, the worker goes on with others
-    left       the worker was asked to stop: no further step is begun, and the lease is given back
-    fenced     somebody else is the writer now: nothing more is written, and the worker ends (exit 5)
+    parked     a step is in doubt that no rule settles: the run waits for a person, the worker continues with others
+    left       the worker was asked to stop: no further step is begun, and the lease is released
+    fenced     another worker has the run now: nothing more is written, and the worker ends (exit 5)
 
-A worker that dies otherwise while it holds a run has crashed (work/runs/crashes.py). So that a deploy does not look
-like that, who was asked to stop says so at once, before it is killed for taking too long.
+A worker that dies otherwise while it holds a run has crashed (work/runs/crashes.py). So that a deploy does not count as
+a crash, a worker that is asked to stop records that at once, before it can be killed for taking too long.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from . import left_marks
 from .run_end import Ending, ending
 
 Json = dict[str, Any]
-_LEAST_PAUSE_S = 0.05  # a lease that runs out in this moment is looked at again, but not in a loop
+_LEAST_PAUSE_S = 0.05  # a lease that is about to expire is checked again, but not in a busy loop
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # from a supervisor, a person, and the end of their terminal
 
 
@@ -50,8 +50,8 @@ class Worker:
         self._stopping = threading.Event()
         self._signal = 0
         self._current: Any = None  # the run at hand
-        self._parked = 0  # runs of its jobs that wait for a person, at the last look
-        self._waiting: list[Json] = []  # the same of all jobs, as people were told
+        self._parked = 0  # runs of its jobs that wait for a person, at the last check
+        self._waiting: list[Json] = []  # the same for all jobs, as last reported
 
     def run(self) -> int:
         """The process's exit status."""
@@ -82,14 +82,16 @@ class Worker:
         return 130 if self._signal == signal.SIGINT else 1 if self._once and self._parked else 0
 
     def _listen(self) -> None:
-        """Signals interrupt the job only where Python can; the thread hears of them also while a body is in C."""
+        """Handle signals in a thread: Python delivers none to a job that is inside a C call."""
         for number in _STOPS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
                 signal.signal(number, self._stop)
         ours, kernels = socket.socketpair()
         kernels.setblocking(False)
         signal.set_wakeup_fd(kernels.detach(), warn_on_full_buffer=False)
-        os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))  # what a job's child is sent is not for us
+        os.register_at_fork(
+            after_in_child=lambda: signal.set_wakeup_fd(-1)
+        )  # signals of a job's child are not for this process
         threading.Thread(target=self._heard, args=(ours,), name="signals", daemon=True).start()
 
     def _heard(self, signals: socket.socket) -> None:
@@ -98,13 +100,13 @@ class Worker:
                 self._say_leaving(self._current)
 
     def _say_leaving(self, run: Any) -> None:
-        """In the store, over a connection of its own: from now on no death of ours is the job's doing."""
+        """Record in the store, over a separate connection, that a death from now on is not a crash."""
         if run is not None:
             with contextlib.suppress(HoldfastError), Host() as beside:
                 beside.work.call("run_leaves", run=run.id, epoch=run.epoch)
 
     def _stop(self, number: int, frame: object) -> None:
-        """Leave at the next step. Asked twice, at once: what is under way is in doubt then."""
+        """Stop at the next step; at the second request at once, which leaves a running step in doubt."""
         if self._stopping.is_set():
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
@@ -116,7 +118,7 @@ class Worker:
     def _hold(self, run: Any) -> Any:
         self._current = run
         run.leaving = self._stopping.is_set()
-        if run.leaving:  # asked in between
+        if run.leaving:  # a stop request came in between
             self._say_leaving(run)
         return run
 
@@ -133,7 +135,7 @@ class Worker:
         except Fenced:
             self._say_leaving(self._current)
             raise
-        except HoldfastError:  # the store is away, and cannot be told
+        except HoldfastError:  # the store is unreachable
             left_marks.mark(host.home.path, this_process()["id"])
             raise
         finally:
@@ -144,7 +146,7 @@ class Worker:
         self._events.tell(end.how, **about, **facts, message=end.message)
 
     def _look_at_parked(self, host: Host, count: int) -> None:
-        """A person is told: by the host that wrote it, or, of a store on a server, through this home's host."""
+        """Report parked runs to a person, through this home's host."""
         if count or self._waiting:
             self._waiting = host.work.tell_parked()
 
@@ -166,7 +168,7 @@ class Worker:
         return end
 
     async def _await(self, job: Any, made: Json) -> Ending:
-        """The same for a job that is a coroutine, in an event loop of its own."""
+        """Run a coroutine job in its own event loop."""
         async with AsyncHost() as host:
             run, outcome, error = self._hold(await host.work.held(made, self._lease, job=True)), None, None
             try:

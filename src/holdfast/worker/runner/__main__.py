@@ -13,7 +13,7 @@ from .runner import runner
 
 def main() -> int:
     options = json.loads(sys.argv[1])
-    # The store says here when its server goes away and comes back.
+    # The store logs here when its server disconnects and reconnects.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="hold work: %(message)s")
     try:
         return asyncio.run(runner(options))

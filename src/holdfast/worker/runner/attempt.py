@@ -1,8 +1,8 @@
-"""One attempt at a task: its backend in a held session, its files, its verification, its end.
+"""One attempt at a task: its backend's session, its files, its verification, its end.
 
-Each action is a step of the attempt's run, written down before it is done and after. A runner that takes over begins at
-the beginning: what is done gives its result at once, and the session, started under a request id of the attempt's own,
-is found running or ended, never started a second time. The course itself is a table in worker/runner/attempt_states.py.
+Each action is a step of the attempt's run, recorded before and after. A runner that takes over begins at the first
+action: finished ones return their results at once, and the session, started with the attempt's own request id, is found
+running or ended, never started twice. The order of actions is a table in worker/runner/attempt_states.py.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from .instructions import brief, worth_telling
 from .verify import settle_outdated, verify, words
 
 Json = dict[str, Any]
-_KEPT_CHARS = 4096  # of it, kept with the step
+_KEPT_CHARS = 4096  # of its output, stored with the step
 _NOTES_MAX = 200  # of earlier runs, in the brief
 _REFUSED = frozenset({"invalid", "not_allowed", "not_found", "no_program", "not_executable", "failed", "timeout"})
 
 
 class Context(NamedTuple):
-    """What all attempts of a runner share."""
+    """The state that all attempts of a runner share."""
 
     host: AsyncHost
     tell: Telling
     leaving: asyncio.Event
     environ: Mapping[str, str]
-    sessions: dict[str, str]  # session id -> task, of what runs now
+    sessions: dict[str, str]  # session id -> task, of running attempts
     acts_as: str | None = None
 
 
 class Attempt:
-    """`live()` until it is over, or no longer ours."""
+    """`live()` runs it until it is over, or another runner has it."""
 
     def __init__(self, context: Context, made: Json, run: AsyncRun) -> None:
         self.context, self.made, self.run = context, made, run
@@ -88,7 +88,7 @@ class Attempt:
         return "missing" if self.plan["missing"] else "prepared"
 
     async def _decide(self) -> Json:
-        """Which backend, and how the files are before it begins; the brief that it will be given."""
+        """Choose the backend, record the files, and write the brief."""
         shown = await patiently(lambda: self.work.call("task_show", task=self.task))
         earlier = [a for a in shown["attempts"] if a["n"] < self.made["n"]]
         rows = [r for r in await self.work.call("backend_ls") if not r.get("builtin")]
@@ -140,7 +140,9 @@ class Attempt:
     async def _start(self) -> str:
         self._leave_if_asked()
         if self.plan["host"] != await self._here() and await self._begun("attempt:start"):
-            self.doubt = f"its session was started on another host, {self.plan['host']}: only that knows how it stands"
+            self.doubt = (
+                f"its session was started on another host, {self.plan['host']}: only that host knows its status"
+            )
             return "elsewhere"
         if self.run.resumed:
             self.doubt = await unseen(
@@ -162,7 +164,7 @@ class Attempt:
         return "started"
 
     async def _spawn(self) -> Json:
-        """Start it once, however often this is asked: the request's id is the attempt's."""
+        """Start the session once, also if repeated: the request id is the attempt's."""
         texts = await patiently(lambda: self.run.get(BRIEF))
         self.folder.write(self.made["contract"] | {"task": self.task, "version": self.made["contract_version"]}, texts)
         values, plan = self._values(), self.plan
@@ -201,14 +203,14 @@ class Attempt:
                     raise
                 resumed = e.code in _REFUSED and self.run.resumed
                 there = await find(self.host, attempt_states.request_of(self.run.id)) if resumed else None
-                if there is not None:  # begun by a runner of another operator
+                if there is not None:  # started by another operator's runner
                     return {"session": there.id, "name": there.name}
                 if e.code in _REFUSED:
                     return {"refused": e.line()}
         raise AssertionError("unreachable")
 
     async def _wait(self) -> str:
-        """Until it ends, its time is up, or this runner is to leave. Whoever takes over counts the same time."""
+        """Wait until it ends, times out, or this runner stops. A runner that takes over uses the same deadline."""
         found = await self._status()
         if found is None or found["state"] != "live" or found["exit"] is not None:
             return "exited"
@@ -218,7 +220,7 @@ class Attempt:
         left = float(self.plan["timeout_s"]) - (seconds(found["observed_at"]) - seconds(found["created_at"]))
 
         def still() -> None:
-            self.run.check()  # whether the lease is ours; the heartbeat learns it first
+            self.run.check()  # whether this runner still has the lease; the heartbeat knows first
             self._leave_if_asked()
 
         return await self.session.ended(max(0.0, left), self.context.leaving, still)
@@ -231,7 +233,7 @@ class Attempt:
         return "stopped"
 
     async def _clear(self) -> str:
-        """What the program left running would go on changing files: an attempt's end is the end of its tree."""
+        """End processes that the backend left running: they would keep changing files."""
         await self._note_end()
         found = await self._status()
         if found is not None and found["state"] in ("live", "lost"):
@@ -245,7 +247,7 @@ class Attempt:
         self.end = await self.run.step("attempt:end", self._ending, effect="none")
         code, signal, self.timed_out = self.end["exit_code"], self.end["signal"], self.end["timed_out"]
         self.facts = self.facts._replace(ok=code == 0 and not self.timed_out)
-        how = signal or (f"exit code {code}" if code is not None else "nobody saw how")
+        how = signal or (f"exit code {code}" if code is not None else "exit status unknown")
         self._tell("exited", how=how, backend=self.plan["backend"])
 
     async def _ending(self) -> Json:
@@ -269,12 +271,12 @@ class Attempt:
         return "compared"
 
     async def _changes(self) -> Json:
-        """What is verified `at` that time or later is what the backend left: nothing of it runs any more."""
+        """Record the changed files; from `at` on nothing of the backend runs any more."""
         artifacts = self.made["contract"]["artifacts"]
         return {"at": time.time(), **await keep_changes(self.host, self.run.id, artifacts, self.run.epoch)}
 
     async def _verify(self) -> str:
-        """By the contract in force now, which may have been changed since the attempt began."""
+        """Verify by the current contract, which may have changed since the attempt began."""
         self._leave_if_asked()
         asked = await self.work.call("task_show", task=self.task)
         key = f"attempt:verify:{asked['contract_version']}"
@@ -339,7 +341,7 @@ class Attempt:
         earlier = [a["classification"] for a in before if a["classification"]]
         found = classify(self._evidence(), earlier, int(self.made["policy"]["retry"]["stuck_after"]))
         if self.refused:
-            found |= {"failure_detail": self.refused[:300], "suggested_focus": "make its start possible first"}
+            found |= {"failure_detail": self.refused[:300], "suggested_focus": "fix what prevents its start first"}
         told = await self.work.call(
             "task_fail",
             task=self.task,
@@ -390,9 +392,9 @@ class Attempt:
         return "left"
 
     async def _abandon(self) -> str:
-        """The task was cancelled: nothing of it goes on, and what it did is kept."""
+        """The task was cancelled: end all its processes, and keep the evidence."""
         await self.run.close()
-        # All of them, also one that was being started in that moment, and its verification's.
+        # All sessions, also one that was just being started, and the verification's.
         await end_all(self.host, attempt_states.request_of(self.run.id), "its task was cancelled")
         await self._end_session("its task was cancelled")
         await late_changes(self.host, self.run.id, self.made["contract"]["artifacts"])
@@ -408,13 +410,13 @@ class Attempt:
     # -- helpers -----------------------------------------------------------------------------------------------------
 
     async def _who_took_it(self) -> str:
-        """Fenced: because the task was cancelled or begun anew, or because somebody else goes on with it."""
+        """Why this runner was fenced: the task was cancelled or restarted, or another runner took it."""
         shown = await patiently(lambda: self.work.call("task_show", task=self.task))
         mine = next((a for a in shown["attempts"] if a["run_id"] == self.run.id), None)
         return "cancelled" if mine is not None and mine["outcome"] == "cancelled" else "fenced"
 
     async def _out_of_time(self) -> Json:
-        return await self._end_session("its time is up")
+        return await self._end_session("its time limit was reached")
 
     async def _end_session(self, why: str) -> Json:
         return {} if self.session is None else await self.session.end(why)
@@ -426,7 +428,7 @@ class Attempt:
         return await self.work.call("step_find", run=self.run.id, key=key) is not None
 
     async def _status(self) -> Json | None:
-        """The session as it is now; None if there is none, or it was removed."""
+        """The session's status now; None if there is none, or it was removed."""
         return None if self.session is None else await self.session.status()
 
     def _leave_if_asked(self) -> None:
@@ -448,7 +450,7 @@ class Attempt:
         }
 
     def _over(self, state: str) -> None:
-        """The attempt has ended in the store: no lease is left to renew, no file to keep for its backend."""
+        """The attempt has ended in the store: stop renewing its lease, and remove its files."""
         self.run.ended(state)
         self.folder.remove()
         if self.session is not None:

@@ -1,4 +1,4 @@
-"""What a backend is given as files, in the home: attempts/RUN/contract.json and brief.md; gone with the attempt."""
+"""A backend's input files in the home: attempts/RUN/contract.json and brief.md; removed with the attempt."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Folder:
 
 
 def left_behind(home: str) -> list[str]:
-    """Runs that have files here: attempts under way, and those that ended while nobody was there."""
+    """Runs that have files here: active attempts, and those that ended while no runner was there."""
     try:
         return sorted(n for n in os.listdir(os.path.join(home, "attempts")) if n.startswith("run_"))
     except OSError:
@@ -42,7 +42,7 @@ def left_behind(home: str) -> list[str]:
 
 
 def _put(path: str, data: bytes) -> None:
-    """Whole or not at all: a program that is already running may be reading it."""
+    """Write a file whole or not at all: a running program may be reading it."""
     with open(path + ".new", "wb") as file:
         file.write(data)
     os.replace(path + ".new", path)

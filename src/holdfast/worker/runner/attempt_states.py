@@ -1,7 +1,7 @@
-"""An attempt's course: what the runner does next, from what it did last and what came of it. One table. Pure.
+"""The order of an attempt's actions: one table from an action and its outcome to the next action. Pure.
 
-Every action is repeatable: what it did is in the record. A runner that takes over begins at the beginning, finds each
-finished action's result, and comes to the one that was under way.
+Every action is repeatable: its result is recorded. A runner that takes over begins at the first action, gets the
+recorded results, and continues at the one that was running.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ ACTIONS = (
     "end",
 )
 
-# (action, what came of it) -> next action. `judge` is decided by the facts, below.
+# (action, outcome) -> next action. `judge` is decided by the facts, below.
 COURSE: dict[tuple[str, str], str] = {
     ("begin", "taken"): "prepare",
     ("prepare", "prepared"): "start",
     ("prepare", "missing"): "reject",  # no such program: the next attempt has the next backend
     ("start", "started"): "wait",
     ("start", "refused"): "reject",
-    ("start", "elsewhere"): "block",  # begun where we cannot look: by another host, or out of our sight
+    ("start", "elsewhere"): "block",  # started on another host, or not visible to this operator
     ("wait", "exited"): "clear",  # what the program left running
     ("wait", "time_up"): "stop",
     ("stop", "stopped"): "compare",
@@ -47,20 +47,20 @@ COURSE: dict[tuple[str, str], str] = {
     ("compare", "compared"): "judge",
     ("verify", "verified"): "judge",
     ("accept", "accepted"): "end",
-    ("accept", "outdated"): "verify",  # the contract was changed meanwhile
-    ("accept", "in_doubt"): "block",  # a step that somebody else began in its run: a person has to look
+    ("accept", "outdated"): "verify",  # the contract was changed during the verification
+    ("accept", "in_doubt"): "block",  # a step that another worker began in its run: a person must check
     ("reject", "rejected"): "end",
     ("block", "blocked"): "end",
     ("leave", "left"): "end",
     ("abandon", "abandoned"): "end",
     ("drop", "dropped"): "end",
 }
-# Whatever was under way. Sessions outlive their runner; only a cancelled task's are ended.
+# After any action. Sessions outlive their runner; only those of a cancelled task are ended.
 ALWAYS = {"leaving": "leave", "cancelled": "abandon", "fenced": "drop"}
 
 
 class Facts(NamedTuple):
-    """What is known so far."""
+    """The facts known so far."""
 
     ok: bool = False  # the backend ended with exit code 0
     changed: int = 0  # files created, changed or deleted
@@ -77,7 +77,7 @@ def next_action(action: str, event: str, facts: Facts) -> str:
 
 
 def _judge(facts: Facts) -> str:
-    """What was changed is verified, however the backend ended; a backend that gave up with nothing done has failed."""
+    """Changes are verified, however the backend ended; a backend that failed without changes has failed."""
     if facts.passed is not None:
         return "accept" if facts.passed else "reject"
     if not facts.ok and not facts.changed:
@@ -100,19 +100,19 @@ def choose(order: Sequence[str], tried: Sequence[tuple[str, str | None]], escala
 
 
 def counted(attempts: Sequence[Json], events: Sequence[Json], n: int) -> list[Json]:
-    """The attempts before the n-th that still count: those since somebody last gave the task a fresh start."""
+    """The attempts before the n-th that still count: those since the task was last reset."""
     fresh = max((str(e["at"]) for e in events if e["event"] in ("unblock", "retry")), default="")
     return [a for a in attempts if a["n"] < n and str(a["begun_at"]) >= fresh]
 
 
 def request_of(run: str, *parts: object) -> str:
-    """The id of the request that starts an attempt's session, or with `parts` one that belongs to it. A run has one
-    attempt, so whoever asks again finds what is there."""
+    """The request id that starts an attempt's session, or with `parts` a derived one. A run has one attempt, so a
+    repeated request finds the existing session."""
     return "-".join(("req_" + run, *map(str, parts)))
 
 
 def session_name(project: str, id: str, n: int) -> str:
-    """What people see in `hold ls`; unique to the attempt, and within what a session's name may be."""
+    """The session's name in `hold ls`; unique to the attempt, and a valid session name."""
     from ...model.limits import NAME_MAX
 
     end = f"-{n}"

@@ -1,4 +1,4 @@
-"""A backend's session as its runner needs it: how it stands, when it ends, what it said last."""
+"""A backend's session: its status, its end, and the end of its output."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...model.errors import HoldfastError
 from ...model.limits import STOP_GRACE_S, STORE_WAIT_S
 
 Json = dict[str, Any]
-_PAUSE_S = 0.25  # between two tries of a host that is being restarted
-_LOOK_S = 1.0  # while waiting, a look at our own lease: no call, the heartbeat knows it
-_TAIL_BYTES = 64 << 10  # of the output, for the classification: the session's log has all of it
+_PAUSE_S = 0.25  # between two tries while the host restarts
+_LOOK_S = 1.0  # between two checks of the lease while waiting: no call, the heartbeat knows
+_TAIL_BYTES = 64 << 10  # of the output, for the classification; the session's log has all of it
 
 
 async def patiently(call: Callable[[], Awaitable[Any]]) -> Any:
-    """A call that bears repetition, while the host is away; as long as a store is waited for."""
+    """Repeat a call while the host is down, for as long as the client waits for a store."""
     deadline = time.monotonic() + STORE_WAIT_S
     while True:
         try:
@@ -32,14 +32,14 @@ async def patiently(call: Callable[[], Awaitable[Any]]) -> Any:
 
 
 class BackendSession:
-    """One session. It depends on nobody here."""
+    """One session; it does not depend on this process."""
 
     def __init__(self, host: AsyncHost, id: str, name: str) -> None:
         self.host, self.id, self.name = host, id, name
         self._session = AsyncSession(host, id, name)
 
     async def status(self) -> Json | None:
-        """As it is now; None if it was removed."""
+        """The session's status now; None if it was removed."""
         try:
             found: Json = await patiently(partial(self.host.call, "status", session=self.id))
             return found
@@ -49,7 +49,7 @@ class BackendSession:
             return None
 
     async def ended(self, left_s: float, leaving: asyncio.Event, still: Callable[[], None]) -> str:
-        """`exited`, or `time_up` after so many seconds; `still` raises when it is no longer ours to wait."""
+        """Wait: returns `exited`, or `time_up` after the given seconds; `still` raises when the lease is lost."""
         waiting = asyncio.create_task(self._session.wait(exit=True, timeout=left_s))
         asked = asyncio.create_task(leaving.wait())
         try:
@@ -61,14 +61,14 @@ class BackendSession:
         except HoldfastError as e:
             if e.code != "not_found":
                 raise
-            return "exited"  # removed: nobody will ever know how it ended
+            return "exited"  # removed: how it ended is unknown
         finally:
             for one in (waiting, asked):
                 one.cancel()
             await asyncio.gather(waiting, asked, return_exceptions=True)
 
     async def end(self, why: str) -> Json:
-        """End its whole tree, if there is any of it."""
+        """End its whole process tree, if any is left."""
         try:
             await patiently(partial(self._session.stop, STOP_GRACE_S, why=why))
         except HoldfastError as e:
@@ -87,20 +87,20 @@ class BackendSession:
 
 
 async def started(host: AsyncHost, request: str, like: Json | None = None) -> list[Json]:
-    """The sessions that this request started, or one derived from it: by what asked for them, never by a name, which
-    may be somebody else's by now. `same` says whether one was started just like another request asks."""
+    """The sessions that this request, or one derived from it, started; never found by name, which another session may
+    have by now. `same` says whether a session was started exactly as another request asks."""
     found: list[Json] = await patiently(partial(host.call, "started", started=request, like=like))
     return [one for one in found if not one["hidden"]]
 
 
 async def unseen(host: AsyncHost, request: str, task: str, name: str) -> str | None:
-    """What to do where this operator may not see the session that a request of a task started; None where it may, or
-    where there is none."""
+    """What to do if this operator may not see the session that a task's request started; None if it may, or if there
+    is none."""
     if not any(one["hidden"] for one in await patiently(partial(host.call, "started", started=request))):
         return None
     me = (await patiently(host.whoami))["name"]
     return (
-        f"its session was started by another operator, and {me} may not see it: a runner of theirs goes on with it, or"
+        f"its session was started by another operator, and {me} may not see it: let their runner continue it, or"
         f" hold operator grant {me} --grant view,stop --session {name}; then hold task unblock {task}"
     )
 
@@ -114,7 +114,7 @@ async def find(host: AsyncHost, request: str) -> BackendSession | None:
 
 
 async def end_all(host: AsyncHost, request: str, why: str) -> None:
-    """End whatever still lives of what this request, or one derived from it, started."""
+    """End all live sessions that this request, or one derived from it, started."""
     for one in await started(host, request):
         if one["live"]:
             await BackendSession(host, one["id"], one["name"]).end(why)

@@ -1,8 +1,8 @@
-"""Backends as command lines: the builtin ones, a project's own, and the placeholders in them. Pure but for PATH.
+"""Backends as command lines: built-in ones, a project's own, and their placeholders. Pure except for PATH.
 
-A command line is a list of words; a placeholder is filled in within its word, and no shell ever reads the result. A
-program on pipes finds the brief on its standard input: agents take their prompt there, and none waits for an end that
-never comes. A program on a terminal has the terminal.
+A command line is a list of arguments; a placeholder is replaced within its argument, and no shell reads the result. A
+program on pipes gets the brief on its standard input, where agents read their prompt, with an end. A program on a
+terminal has the terminal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...model.errors import HoldfastError
 
 
 class Backend(NamedTuple):
-    """Who does the work, and how it is started."""
+    """A program that does tasks, and how it is started."""
 
     name: str
     argv: tuple[str, ...]
@@ -26,7 +26,7 @@ class Backend(NamedTuple):
     timeout_s: float | None = None
 
 
-# Both agents read their prompt from standard input, may edit files below the current folder, and ask nobody.
+# Both agents read their prompt from standard input, may edit files below the current folder, and never ask a person.
 _BUILTIN = {
     "claude": Backend("claude", ("claude", "-p", "--permission-mode", "acceptEdits"), {}),
     "codex": Backend("codex", ("codex", "exec", "--sandbox", "workspace-write", "--skip-git-repo-check", "-"), {}),
@@ -35,7 +35,7 @@ _HOLE = re.compile(r"\{(contract|brief|task|run|attempt|root|project)\}")
 
 
 def find(name: str, rows: Sequence[Mapping[str, Any]], environ: Mapping[str, str]) -> Backend:
-    """A backend by its name: the project's own before the builtin one. `shell` is a terminal for whoever attaches."""
+    """A backend by its name: the project's own before the builtin one. `shell` is a terminal for a person."""
     for row in rows:
         if row["name"] == name:
             return Backend(
@@ -45,16 +45,16 @@ def find(name: str, rows: Sequence[Mapping[str, Any]], environ: Mapping[str, str
         return _BUILTIN[name]
     if name == "shell":
         return Backend("shell", (environ.get("SHELL") or "/bin/sh",), {}, terminal=True)
-    raise HoldfastError("not_found", f"there is no backend {name[:80]!r}", "hold backend ls, or hold backend add NAME")
+    raise HoldfastError("not_found", f"no such backend: {name[:80]!r}", "hold backend ls, or hold backend add NAME")
 
 
 def fill(argv: Sequence[str], values: Mapping[str, str]) -> list[str]:
-    """The words with their placeholders filled in, once: what a value holds is not looked at again."""
+    """The arguments with placeholders replaced, once: values are not searched again."""
     return [_HOLE.sub(lambda m: values[m[1]], word) for word in argv]
 
 
 def missing(argv: Sequence[str], environ: Mapping[str, str], root: str) -> str | None:
-    """The program, or the folder it is to work in, if it is not there."""
+    """The program or the working folder, if it does not exist."""
     program = argv[0]
     if not os.path.isdir(root):
         return root
@@ -65,5 +65,5 @@ def missing(argv: Sequence[str], environ: Mapping[str, str], root: str) -> str |
 
 
 def command(argv: Sequence[str], brief: str, terminal: bool) -> list[str]:
-    """What the session runs. The shell here opens one file and becomes the program; it reads none of the words."""
+    """The session's command. The shell only opens the brief as stdin and runs the program; it parses nothing."""
     return list(argv) if terminal else ["/bin/sh", "-c", 'exec "$@" <"$0"', brief, *argv]

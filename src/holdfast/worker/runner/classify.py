@@ -1,9 +1,9 @@
-"""Why an attempt failed, and whether the attempts get anywhere. Pure: evidence in, words out.
+"""Classifies why an attempt failed, and whether the attempts converge. Pure.
 
-The verification's words weigh more than the backend's: they say what is wrong with the work, not with its worker. Only
-a backend that lacked something itself, the network or a program, is judged by its own.
+The verification's output weighs more than the backend's: it shows what is wrong with the work, not with its worker.
+Only a backend that itself lacked something, the network or a program, is classified by its own output.
 Convergence compares with the attempts before: a failing set that shrinks converges, the same signature `stuck_after`
-times in a row is stuck, and more of the same would only cost time.
+times in a row is stuck, and a further attempt would only cost time.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ TYPES = (
     "unknown",
 )
 CONVERGENCE = ("first", "converging", "steady", "diverging", "stuck")
-STUCK_AFTER = 3  # the same failure so often in a row: the next attempt would be the same again
-_NOT_THE_WORK = frozenset({"network", "permission", "missing_tool", "crash"})  # when it is the backend that met them
+STUCK_AFTER = 3  # the same failure this often in a row: the next attempt would fail the same way
+_NOT_THE_WORK = frozenset({"network", "permission", "missing_tool", "crash"})  # when the backend itself met them
 _NAMED_MAX = 5  # failing items named in a sentence; all of them are in `failing`
 
 
 class Evidence(NamedTuple):
-    """How an attempt ended. What was not looked at is None or empty."""
+    """How an attempt ended. What was not checked is None or empty."""
 
     exit_code: int | None = None
     signal: str | None = None
-    known: bool = True  # False: nobody saw how the backend ended
+    known: bool = True  # False: the backend's exit status is unknown
     timed_out: bool = False
     timeout_s: float | None = None
     changed: int | None = None  # files created, changed or deleted
     tail: str = ""  # the end of the backend's output
     verification: Sequence[Json] = ()  # [{command, exit_code, state, tail}]
-    missing: str | None = None  # the backend's program, which is not there
-    in_doubt: str | None = None  # the step whose outcome nobody knows
+    missing: str | None = None  # the backend's program, if it is missing
+    in_doubt: str | None = None  # the step whose outcome is unknown
 
 
 def classify(evidence: Evidence, earlier: Sequence[Json] = (), stuck_after: int = STUCK_AFTER) -> Json:
@@ -79,9 +79,9 @@ def convergence(now: Json, earlier: Sequence[Json], stuck_after: int = STUCK_AFT
     if last["failure_type"] == now["failure_type"] and last["failing"] and now["failing"]:
         was, has = len(last["failing"]), len(now["failing"])
         if was == has == FAILING_MAX:
-            return "steady"  # both are cut off: nothing can be said of their sizes
+            return "steady"  # both are truncated: their sizes cannot be compared
         return "converging" if has < was else "diverging" if has > was else "steady"
-    order = {"build_error": 1, "test_failure": 2}  # what builds has come further than what does not
+    order = {"build_error": 1, "test_failure": 2}  # a task that builds is further than one that does not
     was, has = order.get(last["failure_type"], 0), order.get(now["failure_type"], 0)
     if was and has:
         return "converging" if has > was else "diverging"
@@ -126,7 +126,7 @@ def _verification(e: Evidence, failed: Sequence[Json]) -> tuple[Found, str]:
         return _shell_code(code, command, str(first.get("tail") or ""))
     if found is None:
         said = last_line(str(first.get("tail") or ""))
-        how = "nobody saw how it ended" if code is None else f"exit code {code}"
+        how = "exit status unknown" if code is None else f"exit code {code}"
         error = f"{command}: {how}" + (f": {said}" if said else "")
         return Found("verification_failed", error, (normal(f"{command} {said}"),)), f"make this pass: {command}"
     both = unique(item for _, f in seen if f and f.type == found.type for item in f.failing)
@@ -138,10 +138,10 @@ def _too_long(e: Evidence) -> tuple[Found, str]:
     after = f" after {e.timeout_s:g} s" if e.timeout_s else ""
     if e.changed == 0:
         return Found("no_progress", f"time was up{after}, and no file had changed", ("no change",)), (
-            "say what to do first in smaller steps, or try another backend"
+            "split the task into smaller steps, or try another backend"
         )
     return Found("timeout", f"time was up{after}; {e.changed or 'some'} changed files were kept", ("timeout",)), (
-        "go on from what was changed, or give it more time"
+        "continue from its changes, or give it more time"
     )
 
 
@@ -151,11 +151,11 @@ def _backend(e: Evidence) -> tuple[Found, str]:
     if signal:
         if found is not None and found.type == "crash":
             return found._replace(failing=(signal, *found.failing)), _crash(signal)
-        said = " (out of memory, or ended by somebody)" if signal == "SIGKILL" else ""
+        said = " (out of memory, or killed by a person or a program)" if signal == "SIGKILL" else ""
         return Found("crash", f"the backend was ended by {signal}{said}", (signal,)), _crash(signal)
     if not e.known or e.exit_code is None:
-        return Found("unknown", "nobody saw how the backend ended", ("unknown",)), (
-            "look at what it changed and said, then try again"
+        return Found("unknown", "the backend's exit status is unknown", ("unknown",)), (
+            "check its changes and its output, then try again"
         )
     if e.exit_code in (126, 127) and (found is None or found.type in ("missing_tool", "permission")):
         return _shell_code(e.exit_code, "the backend", e.tail)
@@ -172,7 +172,7 @@ def _shell_code(code: int, what: str, tail: str) -> tuple[Found, str]:
     """126 and 127 as a shell means them."""
     said = last_line(tail)
     if code == 126:
-        found = Found("permission", f"{what} may not be executed: {said}", (normal(said or what),))
+        found = Found("permission", f"{what} cannot be executed: {said}", (normal(said or what),))
     else:
         found = Found("missing_tool", f"{what}: a program is missing: {said}", (normal(said or what),))
     return found, _focus(found, Evidence())
@@ -184,10 +184,10 @@ def _focus(found: Found, e: Evidence) -> str:
     more = f" and {len(found.failing) - _NAMED_MAX} more" if len(found.failing) > _NAMED_MAX else ""
     sentence = {
         "test_failure": f"make these pass: {named or found.error}{more}",
-        "build_error": f"mend this first: {found.error}",
-        "network": "see whether the address answers; nothing is wrong with the work itself as far as is known",
+        "build_error": f"fix this first: {found.error}",
+        "network": "check whether the address answers; nothing is known to be wrong with the work itself",
         "missing_tool": f"install or provide what is missing: {found.error}",
-        "permission": f"give the access that was refused, or go another way: {found.error}",
+        "permission": f"grant the access that was refused, or find another way: {found.error}",
         "crash": _crash(found.error),
     }.get(found.type, found.error)
     return (sentence + cut)[: 4 * ITEM_MAX]
@@ -195,7 +195,7 @@ def _focus(found: Found, e: Evidence) -> str:
 
 def _crash(what: str) -> str:
     if what == "SIGKILL":
-        return "see who ended it: the kernel for want of memory, a limit, or a person"
+        return "find out what ended it: the kernel's out-of-memory killer, a limit, or a person"
     return f"find where it crashes: {what}"[:ITEM_MAX]
 
 

@@ -1,7 +1,7 @@
-"""What a tool's last lines say went wrong: a table of recognisers, first match wins. Pure; the text is anybody's.
+"""Recognises errors in a tool's last lines: a table of patterns, the first match wins. Pure; the text is untrusted.
 
 Test runners come first: a test that fails because a connection was refused is a failing test. Then compilers and
-checkers, then what the machine lacks. Each gives the set of what fails, so that two attempts can be compared.
+checkers, then missing programs and rights. Each gives the set of failing items, so that two attempts can be compared.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-TEXT_MAX = 256 << 10  # characters looked at, from the end: a long summary; patterns below are linear in it
-FAILING_MAX = 200  # members of a failing set that are kept: enough to see it shrink
-ITEM_MAX = 300  # characters of one member
+TEXT_MAX = 256 << 10  # characters read, from the end: a long summary; the patterns below are linear in it
+FAILING_MAX = 200  # items of a failing set that are stored: enough to see it shrink
+ITEM_MAX = 300  # characters of one item
 
 
 class Found(NamedTuple):
@@ -30,7 +30,7 @@ _TIME = re.compile(
     r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*|\b\d\d?:\d\d:\d\d(?:\.\d+)?\b|\b\d+(?:\.\d+)?\s?(?:m?s|seconds)\b"
 )
 _HEX = re.compile(r"\b[0-9a-f]{8,}\b")
-_NUMBER = re.compile(r"(?<![A-Za-z\d])\d+")  # those of a code, as E0308, stay
+_NUMBER = re.compile(r"(?<![A-Za-z\d])\d+")  # numbers in a code, such as E0308, stay
 
 
 def plain(text: str) -> str:
@@ -40,14 +40,14 @@ def plain(text: str) -> str:
 
 
 def normal(line: str) -> str:
-    """The same error, whenever and wherever it happens: times, addresses, folders and numbers are left out."""
+    """An error without times, addresses, folders and numbers, to compare it with others."""
     line = _TIME.sub("T", _ADDRESS.sub("@", line.strip()))
     line = _HEX.sub("H", _PATH.sub(r"\1", line))
     return _NUMBER.sub("N", line)[:ITEM_MAX]
 
 
 def unique(items: Iterable[str]) -> tuple[str, ...]:
-    """Without repetitions, sorted, bounded: a set that compares."""
+    """Unique, sorted and bounded, to compare sets."""
     return tuple(sorted({i.strip()[:ITEM_MAX] for i in items if i.strip()})[:FAILING_MAX])
 
 
@@ -173,7 +173,7 @@ _NPM = re.compile(r"^npm (?:ERR!|error) (?!code|errno|syscall|path|A complete lo
 
 
 def _last(pattern: re.Pattern[str], kind: str) -> Callable[[str], Found | None]:
-    """The last such line: what came before it was perhaps survived."""
+    """The last such line: earlier errors may have been handled."""
 
     def look(text: str) -> Found | None:
         hits = [m[0].strip() for m in pattern.finditer(text)]
@@ -200,12 +200,12 @@ _TABLE: tuple[Callable[[str], Found | None], ...] = (
 
 
 def recognise(text: str) -> Found | None:
-    """What the end of a log says, or None: nothing of it is known."""
+    """The failure that the end of a log shows, or None."""
     text = plain(text)
     return next((found for look in _TABLE if (found := look(text))), None)
 
 
 def last_line(text: str) -> str:
-    """The last line that says something: the best guess at an error nobody knows."""
+    """The last non-empty line: the best guess at an unrecognised error."""
     lines = [line.strip() for line in plain(text).splitlines()]
     return next((line for line in reversed(lines) if re.search(r"\w", line)), "")[:ITEM_MAX]

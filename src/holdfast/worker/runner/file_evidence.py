@@ -1,4 +1,4 @@
-"""What is kept of an attempt's files, also when nobody was there at its end."""
+"""Stores an attempt's file changes as evidence, also if no runner was there at its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BEFORE, LIST, PATCH, BRIEF = "changes/before", "changes/list.json", "changes/pat
 
 
 async def keep_changes(host: AsyncHost, run: str, artifacts: Sequence[str], epoch: int | None) -> Json:
-    """Compare the files with how they were at the start; list and patch become artifacts. How many there are."""
+    """Compare the files with their state at the start; store list and patch as artifacts. Returns their number."""
     work = host.work
     before = await patiently(lambda: work.artifact(run, BEFORE))
     told, patch = await asyncio.to_thread(snapshot.outcome, before, artifacts, host.home.path)
@@ -39,19 +39,19 @@ async def keep_changes(host: AsyncHost, run: str, artifacts: Sequence[str], epoc
 
 
 async def late_changes(host: AsyncHost, run: str, artifacts: Sequence[str]) -> None:
-    """The same for an attempt that has ended: as evidence, if it ever began, and once."""
+    """The same for an attempt that has ended: once, and only if it began."""
     try:
         named = {a["name"] for a in await host.work.call("artifact_ls", run=run)}
         if BEFORE in named and PATCH not in named:
             await keep_changes(host, run, artifacts, None)
     except HoldfastError as e:
         if e.code not in ("busy", "not_found"):
-            raise  # somebody else is at it, or has removed it
+            raise  # another runner handles it, or removed it
 
 
 async def sweep(host: AsyncHost) -> None:
-    """Attempts that ended while no runner was there (cancelled, most likely): their processes end, their changes are
-    kept, their files go. What is under way is left alone."""
+    """Clean up attempts that ended while no runner was there (usually cancelled): end their processes, store their
+    changes, remove their files. Active attempts are left alone."""
     for run in left_behind(host.home.path):
         folder = Folder(host.home.path, run)
         try:
@@ -59,7 +59,7 @@ async def sweep(host: AsyncHost) -> None:
         except HoldfastError as e:
             if e.code != "not_found":
                 raise
-            continue  # another store's
+            continue  # of another store
         if state in ("active", "parked"):
             continue
         await end_all(host, request_of(run), "its attempt has ended")

@@ -1,7 +1,7 @@
-"""The brief that a backend is given: contract, earlier attempts with their classification, notes, answers. Pure.
+"""Renders a backend's instructions: contract, earlier attempts with their classification, notes, answers. Pure.
 
-Markdown for a model. What programs printed is fenced and said to be theirs: it is material, no instruction. The
-contract is never shortened; of the rest the oldest goes first, and what was left out is counted.
+Markdown for a model. Program output is fenced and labelled: it is data, not instructions. The contract is never
+shortened; of the rest the oldest is dropped first, and omissions are counted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from ...model.work.file_changes import listed
 
 Json = Mapping[str, Any]
-BRIEF_CHARS_MAX = 96_000  # about 24,000 tokens: every current agent takes that and has room to work
+BRIEF_CHARS_MAX = 96_000  # about 24,000 tokens: every current agent accepts that and has room to work
 _TAIL_CHARS = 4_000  # of a failed command's output: its last fifty lines
 _NOTE_CHARS = 2_000
 _PATHS_SHOWN = 30
@@ -21,7 +21,7 @@ _KINDS = ("decision", "learned", "rejected", "question", "answer", "note")
 
 
 def brief(task: Json, attempts: Sequence[Json], notes: Sequence[Json], now: Json) -> str:
-    """`now` is this attempt: {n, run, root, backend, attempts_left}; the other facts are as `task_show` tells them."""
+    """`now` is this attempt: {n, run, root, backend, attempts_left}; the other facts are as in `task_show`."""
     contract = task["contract"]
     head = [f"# Task {task['project']}/{task['task_id']}: {_line(task['title'])}", ""]
     where = f"This is attempt {now['n']}. Work in `{now['root']}`, the current folder."
@@ -36,14 +36,14 @@ def brief(task: Json, attempts: Sequence[Json], notes: Sequence[Json], now: Json
         if contract.get(key) and contract[key] != ["**"]:
             head += [f"## {title}", "", *("- " + "\n  ".join(str(one).splitlines()) for one in contract[key]), ""]
     head += ["## Verification", ""]
-    head += [f"- `{_words(c['command'])}`" for c in now["checks"]] or ["None: exit code 0 says that it is done."]
+    head += [f"- `{_words(c['command'])}`" for c in now["checks"]] or ["None: exit code 0 means that it is done."]
     tail = [
         "",
         "## When you are done",
         "",
-        "Exit with code 0. The commands above are run then, in this folder; they",
+        "Exit with code 0. The commands above are then run in this folder; they",
         'decide. To ask a person: `hold ask TEXT --session "$HOLDFAST_SESSION" --wait 3600`.',
-        f"A note for whoever comes after you: `hold note {now['run']} TEXT --kind decision|learned|rejected`.",
+        f"A note for the next worker: `hold note {now['run']} TEXT --kind decision|learned|rejected`.",
         "",
     ]
     room = BRIEF_CHARS_MAX - len("\n".join([*head, *tail]))
@@ -61,7 +61,7 @@ def brief(task: Json, attempts: Sequence[Json], notes: Sequence[Json], now: Json
 
 
 def _newest(parts: list[tuple[str, list[str]]], room: int) -> tuple[list[tuple[str, list[str]]], dict[str, int]]:
-    """The newest of each kind that fit, half of the room for each at first, in their order."""
+    """The newest of each kind that fit, at first half of the space for each, in order."""
     left = {"attempts": 0, "notes": 0}
     kept: list[tuple[str, list[str]]] = []
     budget = {"attempts": room // 2, "notes": room // 2}
@@ -120,7 +120,7 @@ def worth_telling(entry: Json) -> bool:
 
 
 def fenced(text: str) -> list[str]:
-    """Foreign text that cannot end its own fence, nor hold anything but text."""
+    """Untrusted text in a fence that it cannot close, without control characters."""
     lines = [_line(line) for line in text[-_TAIL_CHARS:].splitlines()]
     longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)

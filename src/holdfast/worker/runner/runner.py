@@ -1,7 +1,7 @@
-"""The runner: takes ready tasks and those that a dead runner left, and lives their attempts, several at once.
+"""The runner: claims ready tasks and those of dead runners, and runs their attempts in parallel.
 
-Every slot is a worker of its own name and holds one task at a time. Asked to stop, it gives its leases back and leaves
-the sessions running; whoever comes next adopts them.
+Every slot is a worker with its own name and holds one task at a time. On a stop request the runner releases its leases
+and leaves the sessions running; the next runner adopts them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from .attempt import Attempt, Context
 from .file_evidence import sweep
 
 Json = dict[str, Any]
-_LEAST_PAUSE_S = 0.05  # a lease that runs out in this moment is looked at again, but not in a loop
-_TRIES_MAX = 3  # of one attempt that fails for reasons of ours: then a person looks
-_BACKOFF_S = 1.0  # before such a try, growing with their number
+_LEAST_PAUSE_S = 0.05  # a lease that is about to expire is checked again, but not in a busy loop
+_TRIES_MAX = 3  # of one attempt that fails for the runner's own reasons: then a person is asked
+_BACKOFF_S = 1.0  # before such a retry, growing with their number
 _FATAL = frozenset(
     {"host_gone", "store_unreachable", "store_full", "store_readonly", "store_denied", "store_damaged", "store_newer"}
 )
 
 
 class Runner:
-    """`run()` until it is asked to stop, or with `once` until nothing is left that it could do."""
+    """`run()` works until a stop request, or with `once` until no task is left that it can do."""
 
     def __init__(
         self,
@@ -58,10 +58,10 @@ class Runner:
         self._changed = asyncio.Event()  # a slot has finished something: what waited for it may be ready now
         self._counts: Json = {}
         self._never: list[Json] = []  # tasks that wait for one that was cancelled
-        self._held_back: set[tuple[str, str]] = set()  # told of: a task, and the one that it waits for
+        self._held_back: set[tuple[str, str]] = set()  # reported: a task, and the one that it waits for
 
     async def run(self) -> int:
-        """The process's exit status: 1 where `once` left tasks that wait for a person, or for what never comes."""
+        """The process's exit status: 1 if `once` left tasks that wait for a person, or for a cancelled task."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
@@ -90,7 +90,7 @@ class Runner:
         return 1 if self._once and left else 0
 
     def _stop(self, number: int) -> None:
-        """Leave at the next step. Asked twice, at once: the leases run out by themselves."""
+        """Stop at the next step; at the second request at once: the leases then expire."""
         if self._leaving.is_set():
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
@@ -104,7 +104,7 @@ class Runner:
         try:
             await asyncio.gather(*slots)
         except BaseException:
-            self._leaving.set()  # one of them cannot go on: the others give their tasks back
+            self._leaving.set()  # one of them cannot continue: the others release their tasks
             self._changed.set()
             await asyncio.gather(*slots, return_exceptions=True)
             raise
@@ -122,14 +122,14 @@ class Runner:
             self._counts, self._never = made["counts"], made["never_ready"]
             self._tell_held_back(made["held_back"])
             if self._once and made["next_in_s"] is None and not self._busy:
-                self._changed.set()  # for the slots that look no more
+                self._changed.set()  # for the slots that have stopped looking
                 return
             left = WORKER_LOOK_S if made["next_in_s"] is None else made["next_in_s"]
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), max(_LEAST_PAUSE_S, min(WORKER_LOOK_S, left)))
 
     def _tell_held_back(self, found: list[Json]) -> None:
-        """Each pair once: who looks again meanwhile has nothing new to say."""
+        """Report each pair of tasks once."""
         now = {(one["task_id"], one["beside"]) for one in found}
         for one in found:
             if (one["task_id"], one["beside"]) not in self._held_back:
@@ -138,7 +138,7 @@ class Runner:
         self._held_back = now
 
     async def _occupied(self, shared: Context, made: Json) -> None:
-        """The inbox is followed while an attempt runs: with nobody at work, nobody looks for prompts."""
+        """Follow the inbox while an attempt runs, so that the host detects prompts."""
         if not self._busy:
             self._listening = asyncio.create_task(self._listen(shared.host))
         self._busy += 1
@@ -172,14 +172,14 @@ class Runner:
             raise
 
     async def _trouble(self, host: AsyncHost, attempt: Attempt, error: HoldfastError) -> None:
-        """Something went wrong that is not the backend's doing: tried again a few times, then a person is asked."""
+        """Handle a failure that is not the backend's: retry a few times, then ask a person."""
         tries = self._tries[attempt.run.id] = self._tries.get(attempt.run.id, 0) + 1
         self._tell("error", task=attempt.task, message=error.line())
         if tries >= _TRIES_MAX:
             found = {
                 "failure_type": "unknown",
                 "failure_detail": error.line()[:300],
-                "suggested_focus": "the runner could not go on with it; see what it says",
+                "suggested_focus": "the runner failed; read its error, then retry",
             }
             with contextlib.suppress(HoldfastError):
                 await host.work.call("task_block", task=attempt.task, classification=found, why=error.line()[:500])
@@ -187,7 +187,7 @@ class Runner:
             await asyncio.wait_for(self._leaving.wait(), _BACKOFF_S * tries)
 
     async def _listen(self, host: AsyncHost) -> None:
-        """Tell when a backend asks something: it is in the inbox, and waits there for a person."""
+        """Report when a backend asks a question, which waits in the inbox for a person."""
         told: set[str] = set()
         while True:
             with contextlib.suppress(HoldfastError):

@@ -1,8 +1,8 @@
-"""A contract's verification as part of an attempt: in a session of its own, started once however often asked.
+"""Runs a contract's verification for an attempt: in its own session, started once.
 
-An attempt may act as its runner's own operator, and knows its run. So a verification is not found by a name or an id
-that could be guessed and taken first, but by what was started, when and by whom: the same commands, in the same folder
-and surroundings, after the backend's end.
+An attempt may act as its runner's operator, and knows its run. So a verification is not found by a name or an id, which
+could be guessed and used first, but by what was started, when and by whom: the same commands, in the same folder and
+environment, after the backend's end.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ async def verify(
     acts_as: str | None = None,
     since: float | None = None,
 ) -> list[Json]:
-    """What became of each command. Whoever takes over finds the same session, running or ended.
+    """The result of each command. A runner that takes over finds the same session, running or ended.
 
-    What the backend made is run by it, so it may do no more than the backend, who acted as `acts_as`, might. `since` is
-    when nothing of the backend ran any more.
+    It runs files that the backend made, so it has no more rights than the backend, which acted as `acts_as`. `since`
+    is the time from which nothing of the backend ran.
     """
     checks = about["checks"]
     if not checks:
@@ -70,8 +70,8 @@ async def verify(
     session = AsyncSession(host, made["id"], made["name"])
     try:
         await host.work.call("run_session", run=run, session=session.id, generation=1, from_offset=0, epoch=epoch)
-    except Fenced:  # cancelled in this moment, by somebody who could not know of this session yet
-        await BackendSession(host, session.id, session.name).end("its task is somebody else's, or nobody's")
+    except Fenced:  # cancelled just now, by a caller that could not know of this session yet
+        await BackendSession(host, session.id, session.name).end("another worker has its task, or it was cancelled")
         raise
     found: list[Json] = await patiently(lambda: verification.outcome(session, checks))
     return found
@@ -80,8 +80,8 @@ async def verify(
 async def _begun(
     host: AsyncHost, wanted: str, request: Json, since: float | None, checks: list[Json], tell: Callable[..., None]
 ) -> Json | None:
-    """The verification that this operator's runner, or a person's, began. Anything else of that request may have been
-    set up to pass: it is told, and waited for, so that two do not run in one folder."""
+    """The verification that this operator's runner, or a person's, began. Any other session of it may have been
+    made to pass: it is reported, and waited for, so that two do not run in one folder."""
     me = (await patiently(host.whoami))["id"]
     found = await started(host, wanted, request)
     for one in found:
@@ -98,13 +98,13 @@ async def _begun(
 
 
 async def _begin(host: AsyncHost, wanted: str, request: Json) -> Json:
-    """One of our own, under an id that nobody can know before."""
+    """Start a new one, with an unpredictable id."""
     secret = ids.new("")
     asked = {**request, "request": f"{wanted}-{secret}"}
     try:
         made: Json = await patiently(lambda: host.call("run", **asked))
     except HoldfastError as e:
-        if e.code != "conflict":  # somebody has taken the name
+        if e.code != "conflict":  # another session has the name
             raise
         asked["name"] = f"{request['name'][:48]}.{secret[:8]}"
         made = await patiently(lambda: host.call("run", **asked))
@@ -118,7 +118,7 @@ def words(checks: list[Json]) -> str:
 
 
 async def settle_outdated(work: AsyncWork, run: str, epoch: int, current: str) -> None:
-    """Verifications of contracts that are no longer in force, and whose runner died, are not waited for."""
+    """Settle verifications of outdated contracts whose runner died, instead of waiting for them."""
     for step in await work.call("step_ls", run=run, state="in_doubt"):
         if step["key"].startswith("attempt:verify:") and step["key"] != current:
             await work.call(
