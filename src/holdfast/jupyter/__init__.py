@@ -1,1 +1,1 @@
-"""The program of a kernel session: it starts a Jupyter kernel, runs cells in it and records what they put out."""
+"""The kernel runner, a kernel session's main program: starts a Jupyter kernel, runs cells and records their outputs."""

@@ -1,4 +1,4 @@
-"""Entry of the recorder: `python -I …/recorder/__main__.py SPEC`, as a session's main program on its terminal."""
+"""Entry of the kernel runner: `python -I …/jupyter/__main__.py SPEC`, a session's main program on its terminal."""
 
 import os
 import sys

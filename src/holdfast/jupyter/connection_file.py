@@ -1,4 +1,4 @@
-"""Where a kernel listens: the connection file that it and every front end read."""
+"""Makes a kernel's connection file, which the kernel and every front end read."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _CHANNELS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port"
 
 
 def connection(folder: str, spec: str, language: str) -> Json:
-    """Sockets in the session's own folder where that can be: nobody else reaches them, and no port is taken.
+    """The connection: sockets in the session's folder if possible, which no other user reaches and which use no port.
 
-    Only Python's kernel is known to take those everywhere, and a path has its limit. The rest listen on loopback, at an
-    address of their own, so that nobody takes a port between our choice and the kernel's start.
+    Only Python's kernel is known to support them everywhere, and a path has its limit. Others listen on a loopback
+    address of their own, so that no other process takes a port between its choice and the kernel's start.
     """
     base = os.path.join(folder, "kernel")
     if language == "python" and len(os.fsencode(base)) + 2 <= SOCKET_PATH_MAX:
         transport, ip, ports = "ipc", base, list(range(1, len(_CHANNELS) + 1))
         for port in ports:
-            if os.path.lexists(f"{base}-{port}"):  # of the generation before, which is dead
+            if os.path.lexists(f"{base}-{port}"):  # of the previous generation, which is dead
                 os.unlink(f"{base}-{port}")
     else:
         transport, (ip, ports) = "tcp", _loopback(len(_CHANNELS))
@@ -41,7 +41,7 @@ def connection(folder: str, spec: str, language: str) -> Json:
 
 
 def write(path: str, made: Json) -> None:
-    write_bytes(path, json.dumps(made, indent=2).encode())  # 0600: whoever reads it can run code in the kernel
+    write_bytes(path, json.dumps(made, indent=2).encode())  # 0600: any process that reads it can run code in the kernel
 
 
 def address(made: Json, channel: str) -> str:
@@ -57,7 +57,7 @@ def _loopback(count: int) -> tuple[str, list[int]]:
             return ip, _free_ports(ip, count)
         except OSError:
             continue
-    raise OSError("no loopback address can be listened on")
+    raise OSError("cannot listen on a loopback address")
 
 
 def _free_ports(ip: str, count: int) -> list[int]:

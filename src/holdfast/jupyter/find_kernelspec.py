@@ -1,6 +1,6 @@
-"""Which command a kernelspec stands for: `python -I find.py SPEC` prints it as JSON. Run, never imported.
+"""Finds a kernelspec's command: `python -I find_kernelspec.py SPEC` prints it as JSON. Run, never imported.
 
-A process of its own, so that the daemon need not load Jupyter's code. It looks where the host's own environment says.
+A separate process, so that the daemon does not load Jupyter's code. It searches in the host's environment.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 import re
 import sys
 
-_NAMES_SHOWN = 20  # of the kernels that are there: a line, not a catalogue
+_NAMES_SHOWN = 20  # kernels named in the error: one line
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -20,7 +20,7 @@ def find(name: str) -> dict[str, object]:
     except ImportError as e:
         return {"missing": str(e.name or e)}
     manager = KernelSpecManager()
-    manager.log.setLevel(logging.CRITICAL)  # what is wrong is said in the answer
+    manager.log.setLevel(logging.CRITICAL)  # the answer holds the error
     try:
         spec = manager.get_kernel_spec(name)
     except NoSuchKernel:
@@ -31,7 +31,7 @@ def find(name: str) -> dict[str, object]:
     if not words:
         return {"broken": "it has no command"}
     if re.fullmatch(r"python(3(\.\d+)?)?", words[0]):
-        words[0] = sys.executable  # as Jupyter does: a bare `python` is the one that Jupyter itself runs on
+        words[0] = sys.executable  # like Jupyter: a bare `python` is the one that runs Jupyter
     places = {"prefix": sys.prefix, "resource_dir": spec.resource_dir}
     return {
         "argv": [_PLACE.sub(lambda m: places.get(m[1], m[0]), word) for word in words],

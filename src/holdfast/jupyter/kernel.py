@@ -1,4 +1,4 @@
-"""The kernel itself: its process, its channels, and how it is interrupted."""
+"""The kernel: its process, its channels and its interrupts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .messages import Message, MessageCodec
 Json = dict[str, Any]
 
 _PR_SET_PDEATHSIG = 1
-# Outputs on their way to us. A kernel drops what a reader does not take, so this is far past what a cell displays.
+# Queued outputs. A kernel drops what a reader does not take, so this is far more than a cell displays.
 _OUTPUTS_QUEUED = 100_000
-_QUIET = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # else Python's debugger warns of its own defaults at every start
+_QUIET = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # otherwise Python's debugger prints a warning at every start
 _CLOSING_MS = 100  # for a message that was just sent
 
 
 class Kernel:
-    """One process and the four sockets to it. It dies with us: without its recorder nobody could tell what it did."""
+    """One process and the four sockets to it. It dies with this process, which records what it does."""
 
     def __init__(
         self, argv: list[str], env: dict[str, str], connection_file: str, made: Json, interrupt_mode: str
@@ -38,8 +38,8 @@ class Kernel:
             if os.getppid() != ours:
                 os._exit(1)
 
-        # A session of its own: the terminal is ours, and Ctrl-C there reaches the kernel once, through us. The
-        # parent is said to be 1, because ipykernel would else wake up every second to look for it.
+        # Its own session: the terminal belongs to this process, which passes Ctrl-C on once. The
+        # parent is said to be 1, because ipykernel would otherwise poll for it every second.
         self._process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
@@ -54,7 +54,7 @@ class Kernel:
         self._context = zmq.Context()
         self._connected = False
         self._shell = self._connect(zmq.DEALER, made, "shell")
-        # The kernel drops a question for a front end whose stdin channel is not connected yet, and waits for ever.
+        # The kernel drops an input request to a front end whose stdin channel is not connected yet, and waits forever.
         self._stdin = self._connect(zmq.DEALER, made, "stdin", watched=True)
         self._control = self._connect(zmq.DEALER, made, "control")
         self.iopub = self._connect(zmq.SUB, made, "iopub")
@@ -66,7 +66,7 @@ class Kernel:
         if kind == zmq.SUB:
             sock.rcvhwm = _OUTPUTS_QUEUED
             sock.subscribe(b"")
-        else:  # one identity: a kernel asks for input where the request came from
+        else:  # one identity: a kernel sends input requests to the request's sender
             sock.setsockopt(zmq.IDENTITY, self._codec.session.encode())
         if watched:
             self.connecting = sock.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
@@ -74,7 +74,7 @@ class Kernel:
         return sock
 
     def can_be_asked(self) -> bool:
-        """Whether the stdin channel is connected now; `connecting` is readable when that has changed."""
+        """Whether the stdin channel is connected; `connecting` is readable when that changes."""
         try:
             while True:
                 self.connecting.recv_multipart(zmq.NOBLOCK)
@@ -83,7 +83,7 @@ class Kernel:
             return self._connected
 
     def ask(self, kind: str, content: Json) -> str:
-        """Send a request; the id that its answers name as their parent's."""
+        """Send a request; returns its id, which the replies name as their parent."""
         return self._send(self._shell, kind, content)
 
     def answer(self, text: str, parent: Json) -> None:
@@ -96,7 +96,7 @@ class Kernel:
             self.signal(signal.SIGINT)
 
     def signal(self, number: int) -> None:
-        """To the kernel and what it runs in its own group, as a terminal would."""
+        """Signal the kernel and its process group, as a terminal would."""
         try:
             os.killpg(self.pid, number)
         except ProcessLookupError:
@@ -108,7 +108,7 @@ class Kernel:
         return id
 
     def received(self, sock: zmq.Socket[bytes]) -> Iterator[Message]:
-        """What has come on a channel, without waiting."""
+        """The messages that have arrived on a channel; does not wait."""
         while True:
             try:
                 frames = sock.recv_multipart(zmq.NOBLOCK)
@@ -119,5 +119,5 @@ class Kernel:
                 yield message
 
     def wait(self) -> int:
-        """Its exit code; negative for a signal."""
+        """Wait for its exit code; negative for a signal."""
         return self._process.wait()

@@ -1,4 +1,4 @@
-"""The Jupyter messaging protocol as far as a front end needs it: messages to frames and back, signed. Pure."""
+"""The front end's part of the Jupyter messaging protocol: packs and unpacks signed messages. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 Json = dict[str, Any]
 
-VERSION = "5.3"  # of the protocol; kernels answer newer and older ones alike
-_DELIMITER = b"<IDS|MSG>"  # stands between routing frames and the message
+VERSION = "5.3"  # the protocol's version; kernels accept newer and older ones
+_DELIMITER = b"<IDS|MSG>"  # between the routing frames and the message
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Message:
 
 
 class MessageCodec:
-    """Packs and unpacks with the key of one connection. What is not signed with it does not count."""
+    """Packs and unpacks messages with the key of one connection; ignores messages with another signature."""
 
     def __init__(self, key: bytes, session: str) -> None:
         self._key, self.session, self._count = key, session, 0
@@ -53,7 +53,7 @@ class MessageCodec:
         return id, [_DELIMITER, self._signature(parts), *parts]
 
     def unpack(self, frames: list[bytes]) -> Message | None:
-        """None for what is no message, or not one of this kernel's."""
+        """The message in these frames; None if it is malformed or not signed by this kernel."""
         try:
             at = frames.index(_DELIMITER)
             signature, parts = frames[at + 1], frames[at + 2 : at + 6]

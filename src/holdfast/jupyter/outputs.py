@@ -1,4 +1,4 @@
-"""What a cell put out, as notebooks keep it, within bounds: what does not fit is counted, never silently gone. Pure."""
+"""Collects a cell's outputs in notebook format, within limits; what does not fit is counted. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Outputs:
         self._stream_left = limits.CELL_STREAM_CHARS
         self._omitted_items = self._omitted_chars = 0
         self._clear_next = False
-        self._shown: dict[str, list[Json]] = {}  # by display id, for what is updated later
+        self._shown: dict[str, list[Json]] = {}  # by display id, for later updates
 
     @property
     def omitted(self) -> Json | None:
@@ -61,7 +61,7 @@ class Outputs:
             self._shown.setdefault(str(shown_as), []).append(item)
 
     def update(self, content: Json) -> None:
-        """A display that is drawn again in place."""
+        """Update a display in place."""
         shown_as = str((content.get("transient") or {}).get("display_id") or "")
         for item in self._shown.get(shown_as, []):
             self._left += _size(item["data"])
@@ -75,10 +75,10 @@ class Outputs:
             self._clear_if_asked()
 
     def failed(self, content: Json) -> None:
-        """What was raised. The text is plain: colours are for the terminal, which has them."""
+        """Record the exception, as plain text; the terminal shows the colours."""
         lines = [_ESCAPES.sub("", str(line)) for line in content.get("traceback") or []]
         text = "\n".join(lines)
-        if len(text) > limits.CELL_TRACEBACK_CHARS:  # a deep recursion: the two ends tell where and what
+        if len(text) > limits.CELL_TRACEBACK_CHARS:  # a deep recursion: its two ends show where and what
             half = limits.CELL_TRACEBACK_CHARS // 2
             lines = [text[:half], f"… {len(text) - 2 * half} characters left out …", text[-half:]]
         value = str(content.get("evalue") or "")[: limits.CELL_TRACEBACK_CHARS]
@@ -87,7 +87,7 @@ class Outputs:
             self.items.append({"output_type": "error", **self.error})
 
     def lost(self, name: str, value: str) -> None:
-        """The cell's end, where the kernel itself did not tell; what it did tell stands."""
+        """Record a cell's end that the kernel did not report; reported outputs stay."""
         self.error = self.error or {"ename": name, "evalue": value, "traceback": []}
 
     def _clear_if_asked(self) -> None:
@@ -103,7 +103,7 @@ class Outputs:
         return False
 
     def _fitting(self, bundle: Json) -> tuple[Json, Json]:
-        """Of a bundle what there is room for, smallest first, and the sizes of the rest by type."""
+        """The parts of a bundle that fit, smallest first, and the sizes of the others by type."""
         kept, dropped = {}, {}
         for size, mime in sorted((_size(value), mime) for mime, value in bundle.items()):
             if size <= self._left:

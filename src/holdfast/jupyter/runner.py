@@ -1,8 +1,8 @@
-"""The recorder: one loop between the session's terminal and its kernel (docs/adr/0013-kernels.md).
+"""The kernel runner: one loop between the session's terminal and its kernel (docs/adr/0013-kernels.md).
 
-A cell comes as a line typed at the prompt: code, from a person, or `holdfast-cell EXEC_ID` from the host, which has put
-the code into a file before. Either way the terminal checked the controls. Outputs are printed, and those of an exec are
-kept in a file of their own before the end mark says that they are there: no daemon has to listen for that.
+A cell is a line typed at the prompt: code from a person, or `holdfast-cell EXEC_ID` from the host, which wrote the code
+into a file before. In both cases the keeper checked the controls. Outputs are printed, and those of an exec are written
+to a file before the end mark announces them: no daemon has to listen.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ Json = dict[str, Any]
 
 _CELL = re.compile(rb"holdfast-cell (exe_[0-9a-z]+)\n?\Z")
 _ASK_AGAIN_S = 0.5  # a kernel that starts may miss the first request's broadcast
-_AT_A_TIME = 100  # messages handled before signals and the terminal are looked at again
-# A reply without its `idle`: outputs were dropped on the way. An `idle` without its reply: the interrupt hit the
+_AT_A_TIME = 100  # messages handled before signals and the terminal are checked again
+# A reply without its `idle`: outputs were dropped. An `idle` without its reply: the interrupt hit the
 # kernel's own code before the cell's. Either way nothing more comes, and both are local: this is long.
 _OTHER_LOST_S = 5.0
-_LAST_WORDS_MS = 300  # what a dead kernel had sent is on its way
+_LAST_WORDS_MS = 300  # for messages that a dead kernel had sent
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class Cell:
-    """One execution. `job` is the host's, or None for what a person typed."""
+    """One execution. `job` is the host's; None for a cell that a person typed."""
 
     def __init__(self, request: str, job: Json | None) -> None:
         self.request, self.job = request, job
@@ -52,7 +52,7 @@ class Cell:
         self.idle = False
         self.count: int | None = None
         self.heard_at = 0.0
-        self.begun = self.unwanted = False  # the kernel has it; it is to be interrupted as soon as that is so
+        self.begun = self.unwanted = False  # the kernel has it; interrupt it as soon as that is true
 
     @property
     def over(self) -> bool:
@@ -60,12 +60,12 @@ class Cell:
 
     @property
     def half(self) -> bool:
-        """Only one of the two that end it has come."""
+        """Only one of the two messages that end it has arrived."""
         return (self.status is not None) != self.idle
 
 
 class Recorder:
-    """Phases: starting, idle, checking (is what was typed a whole cell?), busy; within busy the kernel may ask."""
+    """The loop. Phases: starting, idle, checking (is the input complete?), busy; when busy the kernel may ask."""
 
     def __init__(self, folder: Any, manifest: Json) -> None:
         about = manifest["kernel"]
@@ -87,10 +87,10 @@ class Recorder:
         self._kernel = Kernel(about["argv"], manifest["env"], folder.connection_file, made, about["interrupt_mode"])
         self._say()
 
-    # -- what others can read of us
+    # -- state for other processes
 
     def _say(self) -> None:
-        """The state, for whoever asks what this session is doing."""
+        """Write the state file that tells what this session is doing."""
         prompt = None
         if self._input is not None:
             state = "secret" if self._input.content.get("password") else "input"
@@ -110,7 +110,7 @@ class Recorder:
             self._said = facts
 
     def _written(self, write: Callable[..., object], *args: Any, **options: Any) -> bool:
-        """A disk that is full costs what was to be written, and never the kernel's memory."""
+        """Write a file; on a full disk it is lost, but the kernel keeps running."""
         try:
             write(*args, **options)
         except OSError as e:
@@ -121,13 +121,13 @@ class Recorder:
     # -- the loop
 
     def run(self) -> int:
-        """Until the kernel has ended; its exit code."""
+        """Run until the kernel has ended; returns its exit code."""
         wakeup, poke = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         os.set_blocking(poke, False)
         signal.set_wakeup_fd(poke, warn_on_full_buffer=False)
         for number in (signal.SIGINT, *_FORWARDED):
             signal.signal(number, lambda n, _: self._signals.append(n))
-        signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # stopping us would stop the record, not the kernel
+        signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # SIGTSTP would stop the recording, not the kernel
         poller = zmq.Poller()
         for source in (*self._kernel.sockets, self._kernel.connecting, wakeup, self._kernel.ended_fd):
             poller.register(source, zmq.POLLIN)
@@ -136,7 +136,7 @@ class Recorder:
             if self._phase == "starting":
                 self._introduce()
             wanted = self._phase == "idle" or self._input is not None
-            if wanted != listening:  # while a cell runs, what is typed stays where a takeover can take it back
+            if wanted != listening:  # while a cell runs, typed input stays where a takeover can discard it
                 listening = wanted
                 poller.register(0, zmq.POLLIN) if wanted else poller.unregister(0)
             ready = dict(poller.poll(self._wait_ms()))
@@ -155,7 +155,7 @@ class Recorder:
             self._say()
 
     def _introduce(self) -> None:
-        """Ask who the kernel is: again and again, and as soon as the answer shows that every channel is connected."""
+        """Request the kernel's info repeatedly, until the reply shows that every channel is connected."""
         connected = self._kernel.can_be_asked() and not self._info
         if connected or time.monotonic() - self._asked_at >= _ASK_AGAIN_S:
             self._asked_at = time.monotonic()
@@ -173,7 +173,7 @@ class Recorder:
             if number != signal.SIGINT:
                 self._kernel.signal(number)
             elif self._cell is not None and not self._cell.begun:
-                self._cell.unwanted = True  # between two cells a kernel hears no interrupt
+                self._cell.unwanted = True  # between two cells a kernel ignores interrupts
             elif self._phase == "busy" or self._others:
                 self._kernel.interrupt()
             elif self._phase == "idle":
@@ -209,7 +209,7 @@ class Recorder:
         self._next()
 
     def _answer(self, data: bytes) -> None:
-        """To the kernel's question. An end of input is an empty answer: the protocol knows no other."""
+        """Answer the kernel's input request; an end of input is an empty answer, as the protocol has no other."""
         assert self._input is not None
         if self._input.content.get("password"):
             self._terminal.write("\n")
@@ -235,14 +235,14 @@ class Recorder:
             "store_history": True,
             "user_expressions": {},
             "allow_stdin": True,
-            "stop_on_error": False,  # what other front ends have queued is not ours to drop
+            "stop_on_error": False,  # cells of other front ends stay queued
         }
         self._phase, self._typed = "busy", ""
         self._cell = Cell(self._kernel.ask("execute_request", request), job)
         self._say()
 
     def _settle(self) -> None:
-        """End the cell once its reply and all of its outputs are here."""
+        """End the cell once its reply and all its outputs have arrived."""
         cell = self._cell
         if cell is None:
             return
@@ -259,7 +259,7 @@ class Recorder:
                 self._terminal.prompt(self._count)
 
     def _finish(self, cell: Cell, code: int | None) -> None:
-        """The record first, the mark that says so last. Without a code the kernel died, and the session's end tells."""
+        """Write the record first, then the end mark. Without a code the kernel died, and the session's end shows it."""
         self._cell, self._input = None, None
         self._terminal.silent(False)
         if cell.job is None:
@@ -278,7 +278,7 @@ class Recorder:
             self._terminal.mark(cell.job["end"].encode())
 
     def _write_record(self, job: Json, code: int) -> None:
-        """As a shell writes it (host/exec/shell_record.py)."""
+        """Write the record in a shell's format (host/exec/shell_record.py)."""
         with open(job["record"], "ab") as record:
             head = f"holdfast-exec 1 {job['token']} {code} {os.getpid()}\n".encode()
             record.write(head + os.fsencode(self._cwd()) + f"\nend {job['token']}\n".encode())
@@ -329,7 +329,7 @@ class Recorder:
         self._terminal.prompt(self._count)
 
     def _judged(self, content: Json) -> None:
-        """A line more, or the whole cell. An empty line ends a block, as at any interactive prompt."""
+        """Continue the cell or run it; an empty line ends a block, as at any interactive prompt."""
         self._phase = "idle"
         if content.get("status") == "incomplete" and not self._typed.endswith("\n\n"):
             self._terminal.prompt(self._count, more=True)
@@ -346,14 +346,14 @@ class Recorder:
                 self._terminal.prompt(self._count)
 
     def _ask(self, message: Message) -> None:
-        """The program wants a line. The prompt is printed before anybody is told that it waits."""
+        """The program asks for a line: print the prompt, then publish that it waits."""
         self._input = message
         self._terminal.silent(bool(message.content.get("password")))
         self._terminal.write(str(message.content.get("prompt") or ""))
         self._say()
 
     def _put_out(self, message: Message, outputs: Outputs) -> None:
-        """Kept, and printed as text. What nobody's cell put out (a thread, another front end) is printed only."""
+        """Record an output and print it as text. Output without a cell (a thread, a front end) is only printed."""
         content, ours = message.content, self._cell is None or self._cell.job is None
         match message.kind:
             case "stream":
@@ -375,7 +375,7 @@ class Recorder:
                 self._terminal.line("\n".join(map(str, content.get("traceback") or [])))
 
     def _end(self) -> int:
-        """The kernel is dead: take in what it had sent, say how it ended, and end the same way."""
+        """The kernel is dead: read its last messages, print how it ended, and end the same way."""
         while self._kernel.iopub.poll(_LAST_WORDS_MS):
             for message in self._kernel.received(self._kernel.iopub):
                 self._hear(message)
@@ -399,13 +399,13 @@ def main() -> NoReturn:
     folder = Home(home or "").session(session or "")
     manifest = read_json(folder.manifest)
     if not home or not session or manifest is None or "kernel" not in manifest or not os.isatty(0):
-        sys.exit("hold: the recorder is started by a kernel session: hold run --kernel python3")
+        sys.exit("hold: start a kernel session with: hold run --kernel python3")
     try:
         recorder = Recorder(folder, manifest)
     except (OSError, subprocess.SubprocessError) as e:
         sys.exit(f"hold: the kernel could not be started: {e}")
     code = recorder.run()
-    if code < 0:  # as it ended, so do we: whoever looks at the session sees the kernel's own signal
+    if code < 0:  # end the same way, so that the session's exit shows the kernel's signal
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -code)

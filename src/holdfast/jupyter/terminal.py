@@ -1,4 +1,4 @@
-"""The session's terminal as the recorder uses it: what is printed, prompts, and lines that are typed."""
+"""The session's terminal for the kernel runner: output, prompts, and typed lines."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 import termios
 
 _LINE_BYTES = 65536  # more than the kernel's line buffer: one read is one line
-_CODE_SHOWN = 2000  # characters of a cell shown above its output; the rest is in its record
+_CODE_SHOWN = 2000  # characters of a cell shown above its output; its record has all
 
 
 class Terminal:
-    """Line mode with echo, so that people can type; `silent` for secrets."""
+    """Line mode with echo for typing; `silent` for secrets."""
 
     def __init__(self) -> None:
         self._mode = termios.tcgetattr(0)
@@ -28,28 +28,28 @@ class Terminal:
             data = data[os.write(1, data) :]
 
     def mark(self, data: bytes) -> None:
-        """Bytes that no terminal shows: the cursor stays where it is."""
+        """Write bytes that a terminal does not show; the cursor does not move."""
         fresh = self.fresh
         self.write(data)
         self.fresh = fresh
 
     def line(self, text: str) -> None:
-        """On a line of its own."""
+        """Print a text on its own line."""
         self.write(("" if self.fresh else "\n") + text + "\n")
 
     def prompt(self, count: int, *, more: bool = False) -> None:
         first = f"In [{count}]: "
         self.write(("" if self.fresh else "\n") + ("...: ".rjust(len(first)) if more else first))
-        self.fresh = True  # what is typed after it ends with the typist's own newline
+        self.fresh = True  # typed input after it ends with its own newline
 
     def cell(self, count: int, code: str) -> None:
-        """Put the cell's own text where the line that named it was echoed."""
+        """Replace the echoed line that named the cell with the cell's text."""
         shown = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in code.rstrip("\n"))[:_CODE_SHOWN]
         first = f"In [{count}]: "
         self.write("\r\x1b[K" + first + shown.replace("\n", "\n" + "...: ".rjust(len(first))) + "\n")
 
     def silent(self, on: bool) -> None:
-        """Whether what is typed is hidden. What was typed before a secret is asked for is no part of it."""
+        """Hide or show typed input; discards what was typed before a secret prompt."""
         if on == self._silent:
             return
         self._silent = on
@@ -59,5 +59,5 @@ class Terminal:
         termios.tcsetattr(0, termios.TCSAFLUSH if on else termios.TCSANOW, mode)
 
     def read(self) -> bytes:
-        """One line as typed; empty for Ctrl-D on an empty line."""
+        """Read one line as typed; empty for Ctrl-D on an empty line."""
         return os.read(0, _LINE_BYTES)
