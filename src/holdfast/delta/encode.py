@@ -1,9 +1,9 @@
-"""What a save stores: the change. Pure: no file, no clock.
+"""Encodes a saved state as its change from the last one. Pure: no file, no clock.
 
 A state is a mapping of keys to values. An `Encoder` remembers the bytes of its last save, key by key, and turns the
 next state into splices against them: (offset, bytes removed, bytes put in their place). A list that grew costs its
 growth, an edited element its difference, an untouched key nothing. Applied in order from the beginning, or from a
-snapshot, the records give the same bytes again, and the hash of the whole says so.
+snapshot, the records give the same bytes again, which the hash of the whole verifies.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Kept = dict[str, bytearray]
 # Deltas may grow to four times the last snapshot before the next one. A state that only grows then has snapshots of 1,
 # 5, 25 … times the first: together a quarter more than the state at most; a restore reads at most five times the last.
 DELTAS_PER_SNAPSHOT = 4
-CHAIN_MAX = 1000  # records read by a restore at most: edits of a few bytes to a large state would never outgrow it
+CHAIN_MAX = 1000  # most records that a restore reads: edits of a few bytes would never outgrow a large state
 _MARK_BYTES = 16 << 10  # a save rehashes at most this much of what did not change: about 10 µs
 _ZSTD_LEVEL = 1  # measured: 3 KB in 9 µs (zlib 21), 10 MB in 30-110 ms (zlib 260), and smaller than zlib at any level
 _RECORD_BYTES_MAX = 2 * STATE_BYTES_MAX  # a record of a whole state, with a splice's few bytes around each small part
@@ -38,7 +38,7 @@ _RAW, _ZSTD = b"\0", b"\1"
 
 
 class Change(NamedTuple):
-    """One save: `record` against the previous save (`whole`: against nothing), and what the state then is."""
+    """One save: `record` against the previous save (`whole`: against nothing), and the state's size and hash."""
 
     record: bytes
     whole: bool
@@ -50,7 +50,7 @@ class Change(NamedTuple):
 
 
 class _Digest:
-    """SHA-256 of a buffer that changes: marks let an edit rehash from just before it."""
+    """SHA-256 of a changing buffer: marks let an edit rehash from just before it."""
 
     __slots__ = ("_marks", "value")
 
@@ -90,7 +90,7 @@ class _Key:
         else:
             count = len(self._sizes)
             seen = self._codec.views(tag, parts)
-            # The shadows stand on the left: their comparison is the one that is exact.
+            # The shadows must be the left operand: their comparison is exact.
             grown = len(parts) >= count and self._shadows == seen[:count]
             # Else: from both ends; then place by place, or behind parts dropped at the front.
             splices = self._grow(parts, count) if grown else _Alignment(self, parts, seen).splices()
@@ -99,12 +99,12 @@ class _Key:
         return splices
 
     def _learn(self, at: int, until: int, parts: list[Any], units: list[bytes]) -> None:
-        """Parts [at, until) are now these."""
+        """Replace the parts [at, until)."""
         self._shadows[at:until] = [self._codec.shadow(self._tag, part) for part in parts]
         self._sizes[at:until] = map(len, units)
 
     def _replace(self, tag: bytes, parts: list[Any]) -> list[Splice]:
-        """Another kind of value, or bytes from the store whose parts are not known: compared as bytes."""
+        """Replace a value of another kind, or one whose parts are unknown: compared as bytes."""
         self._tag = tag
         units = [self._codec.unit(tag, part) for part in parts]
         new = tag + b"".join(units)
@@ -125,7 +125,7 @@ class _Key:
 
 
 class _Alignment:
-    """One comparison of a key's old parts with its new ones. Encodes what its shadow does not vouch for, once."""
+    """One comparison of a key's old parts with its new ones. Encodes parts whose shadow differs, once."""
 
     def __init__(self, key: _Key, parts: list[Any], seen: list[Any]) -> None:
         self._key, self._parts, self._seen = key, parts, seen
@@ -156,14 +156,14 @@ class _Alignment:
         edits = None
         if old == new:
             changed = [i for i in range(head, old - tail) if not self._same(i, i)]
-            if 2 * len(changed) <= old - tail - head + 2:  # more looks like a window that moved on
+            if 2 * len(changed) <= old - tail - head + 2:  # more looks like a sliding window
                 edits = [(i, j, i, j) for i, j in runs(changed)]
         if edits is None:
             edits = self._shifted(head, old - tail, new - tail)
         return self._apply(edits)
 
     def _shifted(self, head: int, old_end: int, new_end: int) -> list[tuple[int, int, int, int]]:
-        """What differs, as (old from, to, new from, to); a window that moved on keeps its middle."""
+        """The differences, as (old from, to, new from, to); a sliding window keeps its middle."""
         first = None
         if head < old_end and head < new_end:
             unit = self._unit(head)
@@ -181,7 +181,7 @@ class _Alignment:
         return edits
 
     def _apply(self, edits: list[tuple[int, int, int, int]]) -> list[Splice]:
-        """From the back, so that the places of earlier edits stay true."""
+        """Apply the edits from the end, so that earlier offsets stay valid."""
         key, splices = self._key, []  # type: tuple[_Key, list[Splice]]
         for old_from, old_to, new_from, new_to in reversed(edits):
             units = [self._unit(i) for i in range(new_from, new_to)]
@@ -224,8 +224,7 @@ def _shared(limit: int, equal: Any) -> int:
 class Encoder:
     """Turns states into changes. Start it with the bytes of the last save, or with nothing.
 
-    An error leaves it without memory: the next change is then a whole one. The same after `forget()`, for a caller
-    whose write did not reach the store.
+    After an error, or `forget()` (for a write that did not reach the store), the next change is a whole one.
     """
 
     def __init__(self, kept: Mapping[str, bytes] | None = None, codec: Codec = JSON) -> None:
@@ -244,7 +243,7 @@ class Encoder:
                 del self._keys[name]
             for name, value in state.items():
                 if type(name) is not str:
-                    raise invalid(f"a state's keys are texts, not {type(name).__name__}", "name the key")
+                    raise invalid(f"a state's keys must be text, not {type(name).__name__}", "use text keys")
                 key = self._keys.get(name)
                 if key is None:
                     key = self._keys[name] = _Key(self._codec)
@@ -253,8 +252,8 @@ class Encoder:
             size = sum(len(key.kept) for key in self._keys.values())
             if size > STATE_BYTES_MAX:
                 raise invalid(
-                    f"the state has {size >> 20} MB, and at most {STATE_BYTES_MAX >> 20} MB can be saved",
-                    "keep large values as artifacts and refer to them",
+                    f"the state has {size >> 20} MB; the limit is {STATE_BYTES_MAX >> 20} MB",
+                    "store large values as artifacts and refer to them",
                 )
             digest = whole_hash({name: key.digest.value for name, key in self._keys.items()})
             change = Change(_pack(edits, gone), self._whole, digest, size)
@@ -275,7 +274,7 @@ def whole(kept: Mapping[str, bytes]) -> bytes:
 
 
 def snapshot_due(snapshot_bytes: int, delta_bytes: int, chain: int) -> bool:
-    """Whether a snapshot is worth its cost now: by the sizes of the last one and of the deltas since."""
+    """Whether a snapshot is due, by the sizes of the last one and of the deltas since."""
     return chain >= CHAIN_MAX or delta_bytes > DELTAS_PER_SNAPSHOT * snapshot_bytes
 
 
@@ -308,7 +307,7 @@ def unsqueeze(data: bytes) -> bytes:
     if data[:1] == _RAW:
         return data[1:]
     if data[:1] != _ZSTD:
-        raise damaged("is of a kind this version does not know")
+        raise damaged("is of a kind that this version does not support")
     try:
         return inflate(data[1:], _RECORD_BYTES_MAX)
     except Inflated as e:
@@ -319,7 +318,7 @@ def _pack(edits: dict[str, list[Splice]], gone: list[str]) -> bytes:
     try:
         return squeeze(msgspec.msgpack.encode([edits, gone]))
     except UnicodeEncodeError:
-        raise invalid("a key of the state is not valid UTF-8", "name it in UTF-8") from None
+        raise invalid("a key of the state is not valid UTF-8", "use valid UTF-8") from None
 
 
 _decode = msgspec.msgpack.Decoder(tuple[dict[str, list[Splice]], list[str]]).decode
@@ -355,12 +354,12 @@ def restore(records: Iterable[bytes], wanted: str) -> dict[str, bytes]:
     for record in records:
         apply(record, kept)
         if sum(map(len, kept.values())) > STATE_BYTES_MAX:  # small records may each put a little more into it
-            raise damaged("makes the state larger than one can be")
+            raise damaged("makes the state larger than the limit")
     if whole_hash({name: hashlib.sha256(data).digest() for name, data in kept.items()}) != wanted:
-        raise damaged("does not give the state that was saved: its hash differs")
+        raise damaged("does not give the saved state: its hash differs")
     return {name: bytes(data) for name, data in kept.items()}
 
 
 def values(kept: Mapping[str, bytes], codec: Codec = JSON) -> State:
-    """The state that kept bytes say."""
+    """Decode the state from its stored bytes."""
     return {name: codec.join(data) for name, data in kept.items()}

@@ -1,4 +1,4 @@
-"""Lines of saves: for each, what its next change is against. Kept in memory, and found again from the store."""
+"""Chains of saves: for each, the base of its next change. Kept in memory, and rebuilt from the store."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class SaveChain(Generic[At]):
         self._encoder = Encoder(None, codec)
         self.lock = asyncio.Lock()
         self.at: At | None = None
-        self.live: Any = None  # the owner's state in memory, if it keeps one; goes with the line
+        self.live: Any = None  # the owner's state in memory, if any; dropped with the chain
         self.hash = ""
         self.size = 0
         self._whole_bytes = self._delta_bytes = self._length = 0
 
     def begin(self, at: At, hash: str, kept: Mapping[str, bytes], records: list[int]) -> None:
-        """Go on from a stored save: its bytes, and the sizes of the records it was restored from."""
+        """Continue from a stored save: its bytes, and the sizes of the records it was restored from."""
         self._encoder = Encoder(kept, self._codec)
         self.at, self.hash, self.size = at, hash, sum(map(len, kept.values()))
         self._whole_bytes, self._delta_bytes, self._length = records[0], sum(records[1:]), len(records) - 1
 
     def change(self, state: Mapping[str, Any]) -> Change:
-        """What saving this state takes, against `at` unless it is whole."""
+        """The change that saves this state, against `at` unless it is whole."""
         try:
             return self._encoder.change(state)
         except BaseException:
@@ -45,7 +45,7 @@ class SaveChain(Generic[At]):
             raise
 
     def lost(self) -> None:
-        """The change was not stored, or what it is against is gone: the next one is whole."""
+        """The change was not stored, or its base is gone: the next one is whole."""
         self._encoder.forget()
         self.at = self.live = None
 
@@ -63,15 +63,15 @@ class SaveChain(Generic[At]):
         return self.at is not None and snapshot_due(self._whole_bytes, self._delta_bytes, self._length)
 
     def snapshot(self) -> dict[str, bytes]:
-        """The bytes of the last save, to be stored whole; from here on it counts as stored so."""
+        """The bytes of the last save, to be stored whole; it counts as stored from now on."""
         kept = self._encoder.kept()
-        # Compressed it will be about as much smaller as the records were; a guess is enough to space snapshots.
+        # Assume the records' compression ratio: an estimate is enough to space snapshots.
         self._whole_bytes, self._delta_bytes, self._length = self._whole_bytes + self._delta_bytes, 0, 0
         return kept
 
 
 class SaveChains(Generic[At]):
-    """The lines in use; the ones unused for longest go when there are too many. Losing one costs one restore."""
+    """The chains in use; the least recently used are dropped. Losing one costs one restore."""
 
     def __init__(self, codec: Codec = JSON) -> None:
         self._codec = codec

@@ -1,4 +1,4 @@
-"""How a value is cut into parts whose bytes can be kept, and how a part is known to be unchanged without encoding it.
+"""Splits values into parts, and detects unchanged parts without encoding them.
 
 A key's value is kept as a tag and its parts in order: `[` and the elements of a list, `{` and the sorted entries of an
 object, `=` and the one part of anything else. Every part is a line of canonical JSON (sorted keys; JSON text holds no
@@ -33,17 +33,17 @@ class Codec(Protocol):
         """A part's bytes. Concatenated after the tag they are the value; where one ends must be in the bytes."""
 
     def shadow(self, tag: bytes, part: Any) -> Any:
-        """Something that equals the part's view exactly as long as `unit` would give the same bytes."""
+        """An object that equals the part's view as long as `unit` would give the same bytes."""
 
     def views(self, tag: bytes, parts: list[Any]) -> list[Any]:
-        """What shadows are compared with: the parts themselves, or of an object what its bytes are made of."""
+        """What shadows are compared with: the parts themselves, or the encoded fields of an object."""
 
     def join(self, kept: bytes) -> Any:
         """The value of a tag and its parts."""
 
 
 class _Never:
-    """The shadow of what cannot be compared: its part is encoded again at each save."""
+    """The shadow of a part that cannot be compared: it is encoded again at each save."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
@@ -87,7 +87,7 @@ def shadow(value: object) -> object:
 
 
 class JsonCodec:
-    """Values that JSON can say. What it cannot say is kept as msgspec writes it: a tuple as a list, a time as text."""
+    """Encodes values as JSON. Other types are stored as msgspec writes them: a tuple as a list, a time as text."""
 
     def split(self, value: Any) -> tuple[bytes, list[Any]]:
         if type(value) is list:
@@ -102,9 +102,9 @@ class JsonCodec:
                 return _encode(part[0]) + b":" + _encode(part[1]) + b"\n"
             return _encode(part) + b"\n"
         except UnicodeEncodeError:
-            raise invalid("a text in the state is not valid UTF-8", "decode it with errors='replace' first") from None
+            raise invalid("text in the state is not valid UTF-8", "decode it with errors='replace' first") from None
         except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as e:
-            hint = "texts, numbers, lists and objects only"
+            hint = "use only text, numbers, lists and objects"
             raise invalid(f"the state cannot be written as JSON: {e}", hint) from None
         except RecursionError:
             raise invalid("the state is nested too deeply, or contains itself", "flatten it") from None
@@ -127,7 +127,7 @@ JSON = JsonCodec()
 
 
 def runs(changed: list[int]) -> list[tuple[int, int]]:
-    """Indices in order as half-open stretches."""
+    """Sorted indices as half-open ranges."""
     if not changed:
         return []
     breaks = [n for n, (a, b) in enumerate(pairwise(changed), 1) if b != a + 1]

@@ -1,1 +1,1 @@
-"""Bridges to agent frameworks. Each needs its own extra: holdfast[langgraph], holdfast[openai]."""
+"""Adapters for agent frameworks. Each needs its own extra: holdfast[langgraph], holdfast[openai]."""

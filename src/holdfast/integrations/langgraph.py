@@ -1,9 +1,9 @@
-"""LangGraph's checkpoints on a Holdfast store: every save costs its change, and is on disk when it returns.
+"""A LangGraph checkpointer on a Holdfast store: a save stores only the change, and is on disk when it returns.
 
     with HoldfastSaver.open("sqlite:///work.db") as saver:             # or async with; or postgresql://…
         graph = builder.compile(checkpointer=saver)
 
-One saver serves both faces from any thread and event loop: the store lives on an event loop of its own.
+One saver works sync and async, from any thread and event loop: the store runs on its own event loop.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
-# A checkpoint is kept as one state: its own fields and its channels' values, told apart by their first letter.
+# A checkpoint is stored as one state: its own fields and its channels' values, distinguished by their first letter.
 _FIELD, _CHANNEL = "f", "c"
 
 
@@ -56,10 +56,10 @@ def _message(kind: type) -> bool:
 
 
 def _view(part: Any) -> Any:
-    """A chat message as what is written of it: its fields, one of which is its type. Anything else as it is.
+    """A chat message as the fields that are stored, one of which is its type; anything else unchanged.
 
-    The fields are the message's own dictionary: looking at ten thousand messages makes no new object for each, whose
-    number alone would make a save slower than its change. A dictionary that could be taken for them is told apart.
+    The fields are the message's own dictionary: comparing ten thousand messages then creates no object for each, which
+    alone would make a save slower than its change. A dictionary that looks the same is marked.
     """
     if _message(type(part)):
         return (type(part), part.__dict__, part.__pydantic_extra__) if part.__pydantic_extra__ else part.__dict__
@@ -84,7 +84,7 @@ def _framed(data: bytes) -> bytes:
 
 
 class _SerdeCodec:
-    """Values as LangGraph's serializer writes them: a list by its elements, an object by its entries, in order."""
+    """Encodes values with LangGraph's serializer: a list by its elements, an object by its entries, in order."""
 
     def __init__(self, serde: SerializerProtocol) -> None:
         self._serde = serde
@@ -140,7 +140,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
 
     @classmethod
     def open(cls, url: str, *, serde: SerializerProtocol | None = None) -> Self:
-        """A saver on `sqlite:///FILE` or `postgresql://…`; a file is this saver's own."""
+        """A saver on `sqlite:///FILE` or `postgresql://…`; a file belongs to this saver only."""
         return cls(url, serde=serde)
 
     def __enter__(self) -> Self:
@@ -162,7 +162,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        """Finish what is under way and let go of the store."""
+        """Finish pending saves and close the store."""
         self._portal.close()
         self._opened = None
 
@@ -173,7 +173,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
             self._portal.before_close(self._opened.drain)
         return self._opened
 
-    # -- what is asked, in our words -------------------------------------------------------------------------------
+    # -- queries on the store ---------------------------------------------------------------------------------------
 
     def _put(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
@@ -199,7 +199,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
     ) -> Any:
         thread, ns, id = _place(config)
         if not id:
-            raise invalid("writes belong to a checkpoint, and none is named", "put the checkpoint first")
+            raise invalid("no checkpoint_id given for these writes", "put the checkpoint first")
         rows = []
         for n, (channel, value) in enumerate(writes):
             kind, data = self.serde.dumps_typed(value)
@@ -251,7 +251,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
 
     @staticmethod
     def _spread(found: Stored, saver: HoldfastSaver) -> bool:
-        """Whether a channel's value lives in its ancestors' writes (a DeltaChannel), so that they must stay."""
+        """Whether a channel's value depends on its ancestors' writes (a DeltaChannel), so that they must be kept."""
         counters = saver._load(found.head.meta).get("counters_since_delta_snapshot") or {}
         return any(_CHANNEL + name not in found.kept for name in counters)
 
@@ -260,13 +260,13 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
             return self._threads().prune(list(thread_ids), lambda found: self._spread(found, self))
         if strategy == "delete":
             return self._delete(list(thread_ids))
-        raise invalid(f"there is no way to prune called {strategy[:40]!r}", "keep_latest or delete")
+        raise invalid(f"no such prune strategy: {strategy[:40]!r}", "keep_latest or delete")
 
     async def _delete(self, thread_ids: list[str]) -> None:
         for thread in thread_ids:
             await self._threads().delete(thread)
 
-    # -- the two faces ----------------------------------------------------------------------------------------------
+    # -- sync and async ----------------------------------------------------------------------------------------------
 
     def put(
         self,

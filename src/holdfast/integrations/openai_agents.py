@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK's `Session` on a Holdfast store: a conversation that outlives the process that holds it.
+"""The OpenAI Agents SDK's `Session` on a Holdfast store: a conversation that outlives its process.
 
 session = HoldfastSession.open("ticket-17", "sqlite:///work.db")   # or postgresql://…
 result = await Runner.run(agent, "go on", session=session)
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class HoldfastSession(SessionABC):
-    """One conversation by its id. What was added is on disk when `add_items` returns."""
+    """One conversation, by its id. Items are on disk when `add_items` returns."""
 
     def __init__(self, session_id: str, url: str, *, session_settings: SessionSettings | None = None) -> None:
         self.session_id = session_id
@@ -62,7 +62,7 @@ class HoldfastSession(SessionABC):
         await self._portal.acall((await self._conversations()).add(self.session_id, items))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the latest item away."""
+        """Remove and return the latest item."""
         item: TResponseInputItem | None = await self._portal.acall((await self._conversations()).pop(self.session_id))
         return item
 

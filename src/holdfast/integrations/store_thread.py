@@ -1,4 +1,4 @@
-"""Threads on a store of their own, reached from any thread or event loop: the base of the framework integrations."""
+"""Runs a store on its own thread, callable from any thread or event loop; the base of the integrations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class StoreThread:
-    """A store with an event loop of its own, in a thread of its own. Both faces of a saver call through it."""
+    """A store with its own event loop in its own thread. A saver's sync and async methods call through it."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -51,12 +51,12 @@ class StoreThread:
         self._closing: list[Any] = []
 
     def start(self) -> Store:
-        """Open the store if it is not; what is wrong with it is said here."""
+        """Open the store, if it is not open; raises if that fails."""
         with self._lock:
             if self.store is None:
                 if self._loop is None:
                     self._loop = asyncio.new_event_loop()
-                    # A daemon: what was acknowledged is on disk, and a forgotten close keeps no process from ending.
+                    # A daemon thread: acknowledged saves are on disk, and a forgotten close must not keep a process.
                     self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast-store", daemon=True)
                     self._thread.start()
                 try:
@@ -77,11 +77,11 @@ class StoreThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """From a thread: wait for it."""
+        """Call from a thread, and wait."""
         return self._submit(work).result()
 
     async def acall(self, work: Coroutine[Any, Any, T]) -> T:
-        """From any event loop."""
+        """Call from any event loop."""
         return await asyncio.wrap_future(self._submit(work))
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:

@@ -1,1 +1,1 @@
-"""The output log: raw bytes in segments, addressed by absolute offset, with an index beside them (docs/adr/0003)."""
+"""The output log: raw bytes in segments, addressed by absolute offset, with an index next to them (docs/adr/0003)."""

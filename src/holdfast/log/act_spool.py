@@ -1,10 +1,10 @@
-"""The spool: what operators did to a session, numbered, kept until the host has it. One writer, the keeper.
+"""The spool: numbered records of operators' acts, kept until the host has them. One writer: the keeper.
 
 A line is `CRC-32 in hex · space · JSON · newline`: a flipped bit or a torn tail costs that line and no other.
 
-    {"base": 40}                      entries up to 40 are acknowledged and gone; numbers go on from there
+    {"base": 40}                      entries up to 40 are acknowledged and removed; numbers continue
     {"n": 41, "kind": "input", …}     an entry
-    {"n": 41, "to_offset": …, …}      the rest of an entry that was opened before its effect; follows it directly
+    {"n": 41, "to_offset": …, …}      the rest of an entry that was written before its effect; follows it directly
 
 Lines are written in one call each and not synced: they survive the keeper's death, not the machine's. Numbers never go
 back, also across generations. Reading needs no keeper: `entries` serves the host after a session has ended.
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _READ_BYTES = 64 << 10
-_LINE_BYTES_MAX = 64 << 10  # a reason and a note of a thousand characters each, every one escaped, with room to spare
+_LINE_BYTES_MAX = 64 << 10  # a reason and a note of a thousand escaped characters each, with a reserve
 
 
 class Spool:
-    """Entries `first` to `last` are not acknowledged; none are when `first > last`."""
+    """The writer. Entries `first` to `last` are not acknowledged; none if `first > last`."""
 
     __slots__ = ("_fd", "_from", "_marks", "_path", "_size", "first", "last")
 
     def __init__(self, path: str, floor: int = 0) -> None:
-        """`floor` is a number that somebody has seen: the next one is higher, whatever the disk kept."""
+        """`floor` is a number that the host has received: the next one is higher, whatever is on disk."""
         self._path = path
         self._fd = -1  # opened with the first entry
         self._from = self._size = 0  # bytes: where the first entry that is not acknowledged begins, where the next goes
-        self._marks = (0, 0)  # the newest entry that was handed out, and where it ends
+        self._marks = (0, 0)  # the newest entry that was read, and where it ends
         self.first, self.last = 1, 0
         self._load(floor)
 
@@ -61,7 +61,7 @@ class Spool:
         return self._size - self._from >= SPOOL_BYTES_MAX
 
     def append(self, entry: Json, *, spare: bool = False) -> int:
-        """Number an entry and write it; OSError when there is no room. `spare` is for what cannot be refused."""
+        """Number an entry and write it; OSError when there is no room. `spare` is for those that cannot be refused."""
         room = SPOOL_BYTES_MAX + (SPOOL_SPARE_BYTES if spare else 0)
         if self._size - self._from >= room:
             raise OSError(errno.EDQUOT, "the spool is full")
@@ -70,7 +70,7 @@ class Spool:
         return self.last
 
     def amend(self, n: int, facts: Json) -> None:
-        """Say the rest of entry `n`, the newest."""
+        """Write the rest of entry `n`, the newest."""
         self._write({"n": n, **facts})
 
     def _write(self, value: Json) -> None:
@@ -108,7 +108,7 @@ class Spool:
         return found
 
     def acknowledge(self, upto: int) -> None:
-        """Entries up to this number may be forgotten."""
+        """Entries up to this number may be removed."""
         if upto < self.first:
             return
         upto = min(upto, self.last)
@@ -121,7 +121,7 @@ class Spool:
             self._rewrite()
 
     def _rewrite(self) -> None:
-        """The file anew without what is acknowledged; whole or not at all."""
+        """Rewrite the file without acknowledged entries, whole or not at all."""
         temporary = f"{self._path}.tmp"
         fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
@@ -130,7 +130,7 @@ class Spool:
             if os.write(fd, head + rest) < len(head) + len(rest):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.replace(temporary, self._path)
-        except OSError:  # no room for a second copy: the long file does too, and is tried again
+        except OSError:  # no space for a second copy: keep the long file and retry later
             os.close(fd)
             os.unlink(temporary)
             return
@@ -142,12 +142,12 @@ class Spool:
 
 
 def entries(path: str, after: int = 0, most: int = 1000) -> list[Json]:
-    """What a spool that nobody writes to holds past number `after`. A range without an end was cut by a crash."""
+    """The entries past number `after` of a spool without a writer. A range without an end was cut by a crash."""
     return _collect(path, 0, after, most, 0)[0]
 
 
 def _collect(path: str, start: int, n: int, most: int, before: int) -> tuple[list[Json], int]:
-    """Whole entries past `n` from byte `start` on, and where the last entry that was passed or taken ends."""
+    """Complete entries past `n` from byte `start` on, and where the last one read ends."""
     found: list[Json] = []
     end, size, base = start, 0, 0
     for at, line in _lines(path, start):
@@ -176,7 +176,7 @@ def _line(value: Json) -> bytes:
 
 
 def _value(line: bytes) -> Json | None:
-    """What a line says; None when it is not what was written."""
+    """The value of a line; None if its checksum does not match."""
     try:
         if int(line[:8], 16) != zlib.crc32(line[9:-1]):
             return None
@@ -187,7 +187,7 @@ def _value(line: bytes) -> Json | None:
 
 
 def _lines(path: str, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """(position, line with its newline) from a position on; a last line without one is not there."""
+    """(position, line with its newline) from a position on; skips a last line without a newline."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -200,7 +200,7 @@ def _lines(path: str, start: int = 0) -> Iterator[tuple[int, bytes]]:
             for line in whole:
                 yield at, line + b"\n"
                 at += len(line) + 1
-            if len(kept) > _LINE_BYTES_MAX:  # no line is this long: what follows is not ours
+            if len(kept) > _LINE_BYTES_MAX:  # no line is this long: the rest is not a spool
                 return
     finally:
         os.close(fd)

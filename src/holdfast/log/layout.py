@@ -1,8 +1,8 @@
-"""How the log lies on disk: `<start>.out` is raw output, `<start>.idx` its records of 32 bytes.
+"""The log's file format: `<start>.out` is raw output, `<start>.idx` its records of 32 bytes.
 
-A record says when a stretch of output came, on which stream, and its CRC-32; or that the terminal was
-resized at that offset. Segments are named by the absolute offset of their first byte, so a missing or short
-one is a gap that anyone can compute. Only the keeper writes; anyone may read, at any time.
+A record holds the time, stream and CRC-32 of a range of output, or a new terminal size at that offset.
+ Segments are named by the absolute offset of their first byte, so a missing or short
+one is a gap that any reader can compute. Only the keeper writes; other processes may read at any time.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ def segment_name(start: int) -> str:
 
 
 def segments(folder: str) -> list[int]:
-    """The start offsets of the segments there are, in order."""
+    """The start offsets of the existing segments, in order."""
     if not os.access(folder, os.F_OK):
         return []
     try:
         names = os.listdir(folder)
-    except FileNotFoundError:  # removed this moment
+    except FileNotFoundError:  # removed just now
         return []
     return sorted(int(n[:-4]) for n in names if n.endswith(".out") and n[:-4].isdigit())
 
 
 def end_on_disk(folder: str) -> int:
-    """The offset after the last byte on disk; where a next generation goes on."""
+    """The offset after the last byte on disk, where the next generation continues."""
     starts = segments(folder)
     if not starts:
         return 0

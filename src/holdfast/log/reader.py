@@ -1,7 +1,7 @@
-"""Reading the log at any offset, while it is being written or long after: data, gaps, times, sizes.
+"""Reads the log at any offset, also while it is being written: data, gaps, times, sizes.
 
-Reading never consumes. Each stretch is checked against its CRC; one that does not match is a gap, and the
-rest is served.
+Reading never consumes. Each range is checked against its CRC; one that does not match is a gap, and the
+rest is returned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _INDEX_BYTES_READ = 8 << 10  # index read at a time: 256 records, up to 16 MB of
 
 
 class Piece:
-    """A stretch of output: `data` on `stream`, or a gap (`data` is None), or a resize (`size`)."""
+    """A range of output: `data` on `stream`, or a gap (`data` is None), or a resize (`size`)."""
 
     __slots__ = ("corrupt", "data", "end", "offset", "size", "stream", "time_us")
 
@@ -52,10 +52,10 @@ class LogReader:
         return (starts[0], end_on_disk(self._folder)) if starts else (0, 0)
 
     def pieces(self, start: int, to: int, *, resizes: bool = False) -> Iterator[Piece]:
-        """Everything from `start` up to `to`, in order; what is missing comes as gaps.
+        """Everything from `start` up to `to`, in order; missing ranges as gaps.
 
-        With `resizes` also the changes of the terminal's size, those at exactly `start` and `to` included: whoever
-        reads on from `to` meets the latter again and must know that it has seen them.
+        With `resizes` also the changes of the terminal's size, those at exactly `start` and `to` included: a reader
+        that continues from `to` gets the latter again and must ignore them.
 
         `to` may be past what is on disk: the iterator then ends early, without a gap.
         """
@@ -79,7 +79,7 @@ class LogReader:
         try:
             out = os.open(base + ".out", os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            return  # pruned under us: the caller's next segment shows the gap
+            return  # pruned during the read: the caller's next segment shows the gap
         try:
             idx = os.open(base + ".idx", os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

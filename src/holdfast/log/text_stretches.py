@@ -1,4 +1,4 @@
-"""Stretches of the log that hold nothing but text: an emulator has them scrolled away by what comes after."""
+"""Finds ranges of the log that are plain text, which an emulator may skip because later lines scroll them away."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 from .layout import RECORD, RECORD_BYTES, RESIZE, segment_name, segments
 
-_BLOCK_BYTES = 256 << 10  # looked at in one go: stays in a processor's cache
+_BLOCK_BYTES = 256 << 10  # bytes searched at once: fits a processor's cache
 # What does more than print or move the cursor: sequences, a question, character sets, and C1 characters in UTF-8.
 _MORE_THAN_TEXT = (b"\x1b", b"\x05", b"\x0e", b"\x0f", b"\xc2")
 _LINE = b"\r\n"
 
 
 def plain_before(folder: str, start: int, to: int, lines: int) -> tuple[int, int]:
-    """A stretch of plain text between `start` and `to`, from one line's begin to another's, with plain text of so many
-    lines after it. An empty one where other bytes, a gap or a change of the terminal's size lie too near to the end.
+    """A range of plain text between `start` and `to`, from one line's beginning to another's, with at least the given
+    number of plain lines after it. Empty if other bytes, a gap or a resize are too near to the end.
 
-    It is looked for from the end: whatever was there before does not matter to who only wants to get past it.
+    It is searched from the end: what came before does not matter.
     """
     at, begin, cut, seen = to, to, -1, 0
     for segment in reversed([s for s in segments(folder) if s < to]):
@@ -38,11 +38,11 @@ def plain_before(folder: str, start: int, to: int, lines: int) -> tuple[int, int
 
 
 def _backwards(folder: str, segment: int, low: int, high: int) -> Iterator[tuple[int, bytes]]:
-    """The bytes of one segment between two offsets, the last ones first; none where the file does not have them all."""
+    """The bytes of one segment between two offsets, the last ones first; none if the file lacks some of them."""
     try:
         fd = os.open(os.path.join(folder, segment_name(segment) + ".out"), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return  # pruned this moment
+        return  # pruned just now
     try:
         while high > low and os.fstat(fd).st_size >= high - segment:
             at = max(low, high - _BLOCK_BYTES)
@@ -53,7 +53,7 @@ def _backwards(folder: str, segment: int, low: int, high: int) -> Iterator[tuple
 
 
 def _cut(plain: bytes, offset: int, lines: int, seen: int) -> tuple[int, int]:
-    """Where the last line begins in `plain` that has enough lines after it (or -1), and how many were seen so far."""
+    """The start of the last line in `plain` with enough lines after it (or -1), and the number of lines so far."""
     found = plain.count(_LINE)
     if seen + found <= lines:
         return -1, seen + found
@@ -64,11 +64,11 @@ def _cut(plain: bytes, offset: int, lines: int, seen: int) -> tuple[int, int]:
 
 
 def _last_resize(folder: str, segment: int, to: int) -> int:
-    """Where the terminal's size changed last, in this segment and up to `to`."""
+    """The offset of the last resize in this segment, up to `to`."""
     try:
         with open(os.path.join(folder, segment_name(segment) + ".idx"), "rb") as f:
             data = f.read()
     except OSError:
-        return to  # nobody knows
+        return to  # unknown
     whole = data[: len(data) // RECORD_BYTES * RECORD_BYTES]
     return max((r[0] for r in RECORD.iter_unpack(whole) if r[4] == RESIZE and r[0] <= to), default=0)

@@ -1,4 +1,4 @@
-"""Reading a whole log against its checksums: what is sound, what is damaged, what is missing."""
+"""Verifies a whole log against its checksums, and reports damaged and missing ranges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .reader import LogReader
 
 
 class LogCheck:
-    """What a log's check found; `damaged` and `missing` are stretches of offsets."""
+    """The result of a log's check; `damaged` and `missing` are ranges of offsets."""
 
     __slots__ = ("bytes", "damaged", "missing", "unindexed")
 
@@ -30,7 +30,7 @@ def verify(folder: str) -> LogCheck:
             verdict.bytes += len(piece.data)
             if not piece.time_us:  # every record carries its time: these bytes have none, so no checksum either
                 verdict.unindexed += len(piece.data)
-    if reader.bounds()[0] > start:  # pruned meanwhile: what makes room is not what is missing
+    if reader.bounds()[0] > start:  # pruned during the check: not missing
         oldest = reader.bounds()[0]
         verdict.missing = [(a, b) for a, b in verdict.missing if b > oldest]
         verdict.damaged = [(a, b) for a, b in verdict.damaged if b > oldest]
@@ -38,13 +38,13 @@ def verify(folder: str) -> LogCheck:
 
 
 def finding(checked: list[tuple[str, LogCheck]]) -> Finding:
-    """What the checks of several logs amount to, by session name."""
+    """One finding for the checks of several logs, by session name."""
     damaged = [f"{name} at offset {v.damaged[0][0]} ({len(v.damaged)} in all)" for name, v in checked if v.damaged]
     if damaged:
         return fail(
             "logs",
-            f"stretches that do not match their checksums: {some(damaged)}",
-            "they are read as gaps and the rest as it was; check the disk, and restore a backup if you need them",
+            f"ranges that do not match their checksums: {some(damaged)}",
+            "they are read as gaps, the rest is intact; check the disk, and restore a backup if you need them",
         )
     total, gaps = sum(v.bytes for _, v in checked), sum(len(v.missing) for _, v in checked)
     return ok("logs", f"{len(checked)} with {total} bytes match their checksums" + (f", {gaps} gaps" if gaps else ""))

@@ -1,4 +1,4 @@
-"""Writing the log: append, resize mark, prune, sync. One writer, the keeper."""
+"""Writes the log: append, resize, prune, sync. One writer: the keeper."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .layout import RECORD, RECORD_BYTES, RESIZE, segment_name, segments
 class OutputLog:
     """An append-only byte stream. `start <= durable <= end`; none of them ever goes back.
 
-    A full disk never stops the program: the oldest segments make room, and if that is not enough the bytes
-    become a gap (counted in `dropped`) that readers are told of.
+    A full disk never stops the program: the oldest segments are removed, and if that is not enough, the bytes
+    become a gap (counted in `dropped`) that readers see.
     """
 
     __slots__ = (
@@ -47,12 +47,12 @@ class OutputLog:
         self._out = self._idx = -1
         self._count = self._length = self._crc = self._time_us = self._offset = 0
         self._kind = -1
-        self._unwritten: tuple[int, int, int] | None = None  # a size that waits for the file it belongs into
+        self._unwritten: tuple[int, int, int] | None = None  # a size to be written with the next file
         self.dropped = 0
-        self.refused = False  # a sync failed: the kernel may have let go of bytes, and the next sync would not tell
+        self.refused = False  # a sync failed: the kernel may have dropped bytes, and the next sync would not report it
         self.start = self._starts[0] if self._starts else end
         self.end = self.durable = end
-        # Files come with the first byte: most of a thousand idle sessions never need them. But an offset that no file
+        # Files are created with the first byte: most of a thousand idle sessions need none. But an offset that no file
         # shows (a jump after a power loss) must be found again, whether anything is printed or not.
         if end > (self._starts[-1] + self._size(self._starts[-1]) if self._starts else 0):
             self._open_segment()
@@ -98,7 +98,7 @@ class OutputLog:
                 pass
 
     def append(self, data: bytes) -> None:
-        """Add output at the end. Never raises for want of space. `describe` follows, before the next append."""
+        """Add output at the end. Never raises for lack of space. `describe` follows, before the next append."""
         if self._out < 0 or self.end - self._starts[-1] >= self._segment_bytes:
             if not self._try(self._open_segment):
                 self._lose(len(data))
@@ -110,12 +110,12 @@ class OutputLog:
             self._lose(len(data) - written)
 
     def describe(self, kind: int, offset: int, data: bytes, now_us: int) -> None:
-        """Index what was appended at `offset`: its stream, its time, its checksum."""
+        """Index the bytes appended at `offset`: their stream, time and checksum."""
         if self._idx >= 0:
             self._index(kind, offset, data, now_us)
 
     def add(self, kind: int, data: bytes, now_us: int) -> None:
-        """Both at once."""
+        """Append and index."""
         offset = self.end
         self.append(data)
         self.describe(kind, offset, data, now_us)
@@ -132,7 +132,7 @@ class OutputLog:
         return done
 
     def _index(self, kind: int, offset: int, data: bytes, now_us: int) -> None:
-        """One record per stretch: the newest is rewritten in place while output keeps coming within 10 ms."""
+        """One record per range: the newest is rewritten in place while output keeps coming within 10 ms."""
         if (
             kind == self._kind
             and self._offset + self._length == offset
@@ -157,8 +157,8 @@ class OutputLog:
         self._try(lambda: os.pwrite(self._idx, record, slot * RECORD_BYTES))
 
     def resized(self, cols: int, rows: int, now_us: int) -> None:
-        """Remember at which offset the terminal changed its size: a replay must change it there too."""
-        # The first size waits for the first byte. A second one is a change, and whoever follows the log looks for it.
+        """Record a new terminal size at the current offset, for replays."""
+        # The first size waits for the first byte. A second one is a change, which readers of the log need.
         if self._idx < 0 and (self._unwritten is None or not self._try(self._open_segment)):
             self._unwritten = cols, rows, now_us
             return
@@ -171,7 +171,7 @@ class OutputLog:
             self._kind = -1
 
     def _lose(self, size: int) -> None:
-        """Bytes with no room on disk: the offset moves on, and the next segment begins after the gap."""
+        """Drop bytes without space on disk: the offset advances, and the next segment begins after the gap."""
         self.end += size
         self.dropped += size
         for fd in (self._out, self._idx):
@@ -188,7 +188,7 @@ class OutputLog:
         return True
 
     def sync_targets(self) -> tuple[int, int]:
-        """Duplicates of the current files, to fdatasync elsewhere than in the keeper's loop; the caller closes them."""
+        """Duplicates of the current files, to fdatasync outside the keeper's loop; the caller closes them."""
         if self._out < 0 or self.refused:
             return -1, -1
         out = os.dup(self._out)
@@ -199,7 +199,7 @@ class OutputLog:
             raise
 
     def unsynced(self) -> list[str]:
-        """Files of former segments that may hold bytes past `durable`: a flood fills several between two syncs."""
+        """Files of earlier segments that may hold bytes past `durable`: a flood fills several between two syncs."""
         later = zip(self._starts, self._starts[1:], strict=False)
         bases = [os.path.join(self._folder, segment_name(start)) for start, after in later if after > self.durable]
         return [base + suffix for base in bases for suffix in (".out", ".idx")]
@@ -221,7 +221,7 @@ class OutputLog:
 
 
 def sync_paths(paths: list[str]) -> None:
-    """Put them on disk; one that was pruned meanwhile need not be."""
+    """Sync these files; ignores files that were pruned."""
     for path in paths:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""More of the conformance suite of durable work: work by hand, the log, artifacts, and input that cannot be kept."""
+"""The conformance suite of durable work, second part: work by hand, the log, artifacts, and invalid input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .workers import interrupted, working
 
 
 async def sound(work: Work) -> None:
-    """Every name has its content, whole; and nothing is kept without a name."""
+    """Check that every name has its whole content, and that no content is without a name."""
     await work.artifact_gc(older_s=0)
     assert await work.artifact_orphans() == []
     for artifact in await work.artifact_ls():
@@ -64,7 +64,7 @@ class ByHandSuite:
             await work.step_begin(run=run, key="a")
             await work.store.write(lambda: _ran_out(run))
             assert (await work.step_begin(run=run, key="b"))["decision"] == "execute"
-            await work.step_end(run=run, key="a", result=1)  # it took its time, and nobody else needed the run
+            await work.step_end(run=run, key="a", result=1)  # it took long, and no other worker needed the run
             await work.store.write(lambda: _ran_out(run))
             assert (await work.step_begin(run=run, key="c", by="op_other"))["decision"] == "execute"
             assert [s["key"] for s in await work.step_ls(run=run, state="in_doubt")] == ["b"]

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 @asynccontextmanager
 async def working(url: str, cache: str | None = None) -> AsyncIterator[Work]:
-    """A process that works, as far as memory goes: nothing is kept from one to the next but the store."""
+    """A new work object on the store, like another process: nothing else is shared."""
     async with opened(url) as store:
         work = Work(store, "op_test", cache)
         yield work
@@ -33,7 +33,7 @@ async def begun(work: Work) -> Json:
 
 
 async def act(work: Work, mine: Json, chance: random.Random, n: int) -> None:
-    """Something an agent does, as the log knows it."""
+    """Append a random act of an agent to the log."""
     kind = chance.choice(
         [
             "message",
@@ -64,7 +64,7 @@ async def act(work: Work, mine: Json, chance: random.Random, n: int) -> None:
 
 
 class _Busy:
-    """A store with somebody else, who adds to a run's log in front of every write."""
+    """A store with another writer, which adds to a run's log before every write."""
 
     def __init__(self, store: Store, run: str) -> None:
         self._store, self._run, self._said, self.url = store, run, 0, store.url

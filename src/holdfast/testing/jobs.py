@@ -1,4 +1,4 @@
-"""The conformance suite of runs that workers find: who gets which, when a standby may, what waits for a person."""
+"""The conformance suite of jobs: which worker gets which run, when a standby may, what waits for a person."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..work.service import Work
 from .store import refused
 from .workers import SHORT_S, expired, working
 
-_LONG_S = 600.0  # a lease that does not run out meanwhile
+_LONG_S = 600.0  # a lease that does not expire during the test
 
 
 async def claim(work: Work, worker: str, *, jobs: tuple[str, ...] = ("a",), **options: Any) -> dict[str, Any]:
@@ -20,19 +20,19 @@ async def claim(work: Work, worker: str, *, jobs: tuple[str, ...] = ("a",), **op
 
 
 def process(id: str) -> dict[str, Any]:
-    """This process, as a worker of this number tells it."""
+    """This process as a worker with this number."""
     place, pid, started = own_process.identity()
     return {"id": id, "place": place, "pid": pid, "started": started}
 
 
 def dead(id: str) -> dict[str, Any]:
-    """One that has ended: its pid may be another process's by now, which began at another time."""
+    """A dead worker: another process with another start time may have its pid by now."""
     return {**process(id), "started": 1}
 
 
 @asynccontextmanager
 async def here_is(place: str) -> AsyncIterator[None]:
-    """As seen from another machine."""
+    """The same, seen from another machine."""
     real, own_process.place = own_process.place, lambda: place
     try:
         yield
@@ -48,7 +48,7 @@ class JobsSuite:
             first = (await work.begin_run(job="a", params={"n": 1}, items=["x"]))["run"]
             other = (await work.begin_run(job="b"))["run"]
             second = (await work.begin_run(job="a"))["run"]
-            await work.begin_run()  # nobody's job
+            await work.begin_run()  # no worker's job
             got = await claim(work, "w1")
             assert (got["run"], got["job"], got["epoch"]) == (first, "a", 1)
             assert (got["params"], got["items"]) == ({"n": 1}, ["x"])
@@ -65,7 +65,7 @@ class JobsSuite:
         async with working(store_url) as work:
             runs = {(await work.begin_run(job="a"))["run"] for _ in range(12)}
             got = await asyncio.gather(*(claim(work, f"w{n}") for n in range(20)))
-            while len(found := [g["run"] for g in got if g["run"]]) < len(runs):  # who was late looks again
+            while len(found := [g["run"] for g in got if g["run"]]) < len(runs):  # a late worker looks again
                 got += await asyncio.gather(*(claim(work, f"x{len(got)}.{n}") for n in range(4)))
             assert sorted(found) == sorted(runs)
 
@@ -167,7 +167,7 @@ class JobsSuite:
     async def test_a_crash_counts_also_where_another_machine_took_over_first(self, store_url: str) -> None:
         async with working(store_url) as work:
             run = (await work.begin_run(job="a"))["run"]
-            # Taken over elsewhere, by a worker that did not know what became of the first.
+            # Taken over on another machine, by a worker that did not know the outcome of the first.
             await claim(work, "here", process=dead("p1"), ttl_s=SHORT_S, jobs=("a", "b"))
             await expired(work, run)
             async with here_is("elsewhere"):

@@ -1,12 +1,12 @@
-"""The conformance suite of a store: what every backend promises, as tests. Subclass it, and give it a `store_url`.
+"""The conformance suite of a store. Subclass it, and give it a `store_url`.
 
     class TestMine(StoreSuite):
         @pytest.fixture
         def store_url(self) -> str:          # of an empty database, anew for each test
             return "sqlite:////tmp/…"
 
-The tests are coroutines (pytest-asyncio, `asyncio_mode = "auto"`). `WorkSuite` in `holdfast.testing.work` goes on where
-this ends: with the rules of leases, steps and artifacts.
+The tests are coroutines (pytest-asyncio, `asyncio_mode = "auto"`). `WorkSuite` in `holdfast.testing.work` tests the
+rules of leases, steps and artifacts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..store.open import open_store
 
 @contextmanager
 def refused(code: str) -> Iterator[list[HoldfastError]]:
-    """The block ends in a HoldfastError of this code: one line of what, one of what to do."""
+    """Check that the block raises a HoldfastError with this code, a message and a hint."""
     seen: list[HoldfastError] = []
     try:
         yield seen
@@ -46,7 +46,7 @@ async def opened(url: str) -> AsyncIterator[Store]:
 
 
 def put(name: str, text: str = "v") -> Transaction[int]:
-    """A row in a table that has nothing to do with the test's question; its number of writes."""
+    """Write a row; returns its number of writes."""
     rows = yield Query(
         "INSERT INTO attempt (id, n, epoch, lease_until, request, created_at, worker) VALUES (?, 1, 1, 0, '', 0, ?)"
         " ON CONFLICT (id) DO UPDATE SET epoch = attempt.epoch + 1, worker = excluded.worker RETURNING epoch",
@@ -75,7 +75,7 @@ def put_and_fail(name: str) -> Transaction[int]:
 
 
 def increment(name: str) -> Transaction[int]:
-    """Read under lock, think, write: what every rule of the work plane does."""
+    """Read under a lock, compute, write: as every rule of work does."""
     rows = yield Query("SELECT n FROM attempt WHERE id = ? {for_update}", (name,))
     yield Query("UPDATE attempt SET n = ? WHERE id = ?", (rows[0][0] + 1, name))
     return int(rows[0][0]) + 1

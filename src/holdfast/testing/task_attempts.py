@@ -1,4 +1,4 @@
-"""The conformance suite of tasks under way: who has one, and what if its worker dies, fails or is stopped."""
+"""The conformance suite of attempts: who has a task, and what happens if its worker dies, fails or is stopped."""
 
 from __future__ import annotations
 

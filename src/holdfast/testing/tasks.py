@@ -1,4 +1,4 @@
-"""The conformance suite of tasks: their contracts, what is ready, when one is done, policies and backends."""
+"""The conformance suite of tasks: contracts, readiness, verification, policies and backends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 Json = dict[str, Any]
-LONG_S = 600.0  # a lease that does not run out meanwhile
-ROOT = "/nonexistent/project"  # a folder of another machine: its programs are not looked for
+LONG_S = 600.0  # a lease that does not expire during the test
+ROOT = "/nonexistent/project"  # a folder of another machine: its programs are not searched
 
 
 def passed(*commands: Any) -> list[Json]:

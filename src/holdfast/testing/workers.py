@@ -1,4 +1,4 @@
-"""Workers for the suites: a work plane on a store, a lease that runs out, a worker that died inside a step."""
+"""Workers for the suites: a work object on a store, an expired lease, a worker that died inside a step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORT_S = 0.05  # a lease that is meant to run out
 
 
 class _ByName:
-    """A work plane that is called as clients call it, by name: then the shorter ways of a store are taken too."""
+    """A work object that is called by operation name, as clients do, so that a store's fast paths are tested too."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -32,7 +32,7 @@ async def working(url: str) -> AsyncIterator[Work]:
 
 
 async def expired(work: Work, run: str) -> None:
-    """Until the database's clock has passed the lease."""
+    """Wait until the lease has expired on the database's clock."""
     for _ in range(3000):
         if not (await work.run_status(run=run))["leased"]:
             return
