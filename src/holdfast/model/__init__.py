@@ -1,1 +1,1 @@
-"""The words of Holdfast: ids, limits, errors, sessions. Pure: no socket, clock, thread or database."""
+"""The shared vocabulary: ids, limits, errors, sessions, work. Pure: no socket, clock, thread or database."""

@@ -22,7 +22,7 @@ _NOTIFY_KEYS = frozenset({"webhook", "command", "desktop", "kinds"})
 
 
 class Notify:
-    """`[notify]`: where word of a new inbox item goes."""
+    """`[notify]`: where notices of new inbox items go."""
 
     __slots__ = ("command", "desktop", "kinds", "webhook")
 
@@ -38,8 +38,8 @@ class Notify:
 
 
 class Settings:
-    """What the file says. `broken` is the mistake in it: then what needs a rule to allow it is refused. `digest` stands
-    for what it says of approval and notification: it tells two files apart, and gives neither away."""
+    """The settings of the file. `broken` is the error in it: then all that a rule would have to allow is refused.
+    `digest` identifies its approval and notification settings without revealing them."""
 
     __slots__ = ("broken", "digest", "notify", "rules", "takeover_s")
 
@@ -52,7 +52,7 @@ class Settings:
 
 
 def parse(text: str, compile_pattern: Callable[[str], Pattern]) -> Settings:
-    """Never raises: a broken file is a setting too, and the strict one. Other tables belong to others."""
+    """Parse the file; never raises: an invalid file gives the strictest settings. Other tables are ignored."""
     settings = Settings()
     import tomllib  # most homes have no such file
 
@@ -66,7 +66,7 @@ def parse(text: str, compile_pattern: Callable[[str], Pattern]) -> Settings:
             table.get("approve", []), table.get("notify", {}), table.get("takeover_max"), store_setting.parse(table)
         )
     except tomllib.TOMLDecodeError as e:
-        settings.broken = invalid(f"{FILE} is not TOML: {e}", "mend it")
+        settings.broken = invalid(f"{FILE} is not TOML: {e}", "fix it")
     except HoldfastError as e:
         settings.broken = HoldfastError(e.code, f"{FILE}: {e.message}", e.hint)
     return settings
@@ -77,13 +77,15 @@ def _takeover(value: object) -> float:
     if value is None:
         return TAKEOVER_S
     if not isinstance(value, str) or not 0 < duration_s(value) <= TAKEOVER_S_MAX:
-        raise invalid(f"takeover_max is a time of at most {TAKEOVER_S_MAX / 86400:g} days", 'takeover_max = "12h"')
+        raise invalid(
+            f"takeover_max must be a duration of at most {TAKEOVER_S_MAX / 86400:g} days", 'takeover_max = "12h"'
+        )
     return duration_s(value)
 
 
 def _digest(approve: object, notify: object, takeover: object, places: store_setting.Stores | None = None) -> str:
     about = {"approve": approve, "notify": notify} | ({} if takeover is None else {"takeover_max": takeover})
-    if places is not None and any(places):  # homes without either keep the digest that they have
+    if places is not None and any(places):  # homes without either keep their digest
         about |= places._asdict()
     told = json.dumps(about, sort_keys=True, default=str)
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
@@ -91,28 +93,30 @@ def _digest(approve: object, notify: object, takeover: object, places: store_set
 
 def _notify(table: object) -> Notify:
     if not isinstance(table, dict):
-        raise invalid("notify is a table", "write [notify]")
+        raise invalid("notify must be a table", "write [notify]")
     unknown = sorted(set(table) - _NOTIFY_KEYS)
     if unknown:
-        raise invalid(f"notify does not know {unknown[0]!r}", "it has " + ", ".join(sorted(_NOTIFY_KEYS)))
+        raise invalid(f"notify has an unknown key: {unknown[0]!r}", "it has " + ", ".join(sorted(_NOTIFY_KEYS)))
     made = Notify()
     webhook = table.get("webhook")
     if webhook is not None:
         if not isinstance(webhook, str) or not webhook.startswith(("http://", "https://")):
-            raise invalid("notify: webhook is an http or https address", 'webhook = "https://example.org/hook"')
+            raise invalid("notify: webhook must be an http or https address", 'webhook = "https://example.org/hook"')
         made.webhook = webhook
     command = table.get("command")
     if command is not None:
         words = [command] if isinstance(command, str) else command
         if not isinstance(words, list) or not words or not all(isinstance(w, str) and w for w in words):
-            raise invalid("notify: command is a program and its arguments", 'command = ["/usr/local/bin/tell", "me"]')
+            raise invalid(
+                "notify: command must be a list: a program and its arguments", 'command = ["/usr/local/bin/tell", "me"]'
+            )
         made.command = words
     desktop = table.get("desktop", False)
     if not isinstance(desktop, bool):
-        raise invalid("notify: desktop is true or false", "desktop = true")
+        raise invalid("notify: desktop must be true or false", "desktop = true")
     made.desktop = desktop
     kinds = table.get("kinds", list(item.KINDS))
     if not isinstance(kinds, list) or not all(k in item.KINDS for k in kinds):
-        raise invalid(f"notify: kinds are some of {', '.join(item.KINDS)}", 'kinds = ["secret", "approval"]')
+        raise invalid(f"notify: kinds must be a list of {', '.join(item.KINDS)}", 'kinds = ["secret", "approval"]')
     made.kinds = frozenset(kinds)
     return made

@@ -1,4 +1,4 @@
-"""One finding of `hold doctor`: what was looked at, how it stands, what was seen, and what to do about it."""
+"""A finding of `hold doctor`: the check, its status, what was observed, and what to do."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def ok(name: str, seen: str) -> Finding:
 
 
 def warn(name: str, seen: str, advice: str) -> Finding:
-    """Something works less well, or will not work for long."""
+    """A warning: something works less well, or will stop working."""
     return {"name": name, "status": WARN, "seen": seen, "advice": advice}
 
 
 def fail(name: str, seen: str, advice: str) -> Finding:
-    """Something does not work, or a promise is broken."""
+    """A failure: something does not work."""
     return {"name": name, "status": FAIL, "seen": seen, "advice": advice}
 
 
@@ -26,6 +26,6 @@ def failed(findings: list[Finding]) -> bool:
 
 
 def some(items: list[str], shown: int = 5) -> str:
-    """A few of many, with how many were left out: a line must stay a line."""
+    """The first few items and the number of the others, as one line."""
     more = len(items) - shown
     return ", ".join(items[:shown]) + (f" and {more} more" if more > 0 else "")

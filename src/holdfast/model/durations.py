@@ -1,4 +1,4 @@
-"""Lengths of time and moments as people write them. The clock itself is always passed in."""
+"""Parses durations and times as people write them. The clock is an argument."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def duration_s(text: str) -> float:
 
 
 def moment_s(text: str, now: float) -> float:
-    """`10m` (so long ago) or an RFC 3339 time, as seconds since 1970. Without a zone it is this machine's time."""
+    """`10m` (ago) or an RFC 3339 time, as seconds since 1970. Without a zone it is this machine's time."""
     if _PART.match(text) and not _DATE.match(text):
         return now - duration_s(text)
     from datetime import datetime

@@ -1,4 +1,4 @@
-"""Every error a user can meet: one root, a stable code, one line of what happened and one of what to do."""
+"""The error type of Holdfast: a stable code, one line of what happened and one of what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 EXIT_STATUS = {
     "failed": 1,
     "internal": 1,
-    "host_gone": 1,  # the daemon died under a request; what became of it is to be asked
+    "host_gone": 1,  # the daemon died during a request; ask for its outcome
     "usage": 2,
     "invalid": 2,
     "not_found": 3,
@@ -20,13 +20,13 @@ EXIT_STATUS = {
     "conflict": 5,
     "busy": 5,
     "stale_epoch": 5,
-    "input_closed": 5,  # the program has closed its input, and takes nothing more
-    "fenced": 5,  # another worker took over, or the lease ran out: nothing more of this one is kept
+    "input_closed": 5,  # the program has closed its input
+    "fenced": 5,  # another worker took over, or the lease expired: further writes of this one are refused
     "in_doubt": 5,  # a step was begun and its outcome is unknown; it waits to be settled
     "store_mismatch": 5,  # the caller's variable names another store or cache than the home uses
     "store_newer": 1,  # the database was made by a newer version
-    "store_unreachable": 1,  # no server, no such database, or it went away and did not come back in time
-    "store_full": 1,  # the disk has no room; nothing acknowledged is lost
+    "store_unreachable": 1,  # no server, no such database, or it disconnected and did not come back in time
+    "store_full": 1,  # the disk is full; nothing acknowledged is lost
     "store_readonly": 1,  # the file or its folder may not be written
     "store_damaged": 1,  # the file is not a database, or not a whole one
     "damaged": 1,  # a checkpoint's bytes are not what was saved
@@ -55,12 +55,12 @@ class HoldfastError(Exception):
         return {"code": self.code, "message": self.message, "hint": self.hint}
 
     def line(self) -> str:
-        """The one line a person reads."""
+        """Message and hint as one line."""
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 def from_dict(data: dict[str, Any]) -> HoldfastError:
-    """The error as it was raised at the other end; the two that programs catch by class keep their class."""
+    """The error from its wire form; the two that programs catch by class keep their class."""
     code, message, hint = data.get("code", "failed"), data.get("message", "failed"), data.get("hint", "")
     if code in ("fenced", "in_doubt"):
         from .work.effects import Fenced, StepInDoubt
@@ -78,9 +78,9 @@ def invalid(what: str, hint: str = "") -> HoldfastError:
 
 
 def from_disk_error(e: BaseException) -> HoldfastError | None:
-    """What the operating system says of a disk that is full or read-only, in our words; None for anything else."""
+    """The HoldfastError for a full or read-only disk; None for any other OSError."""
     if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT):
-        return HoldfastError("store_full", "the disk is full", "free some space; what was acknowledged is safe")
+        return HoldfastError("store_full", "the disk is full", "free some space; acknowledged writes are safe")
     if isinstance(e, OSError) and e.errno == errno.EROFS:
-        return HoldfastError("store_readonly", "the disk is read-only", "mount it writable; sessions go on")
+        return HoldfastError("store_readonly", "the disk is read-only", "mount it writable; sessions keep running")
     return None

@@ -1,11 +1,11 @@
-"""Where an instance keeps everything: one folder, and the names of what is in it."""
+"""The paths of an instance: one home folder, and the names of the files in it."""
 
 from __future__ import annotations
 
 import os
 
 ENV = "HOLDFAST_HOME"
-ISOLATED = "HOLDFAST_ISOLATED"  # set inside an isolated session: the home there is a door, and nothing can be started
+ISOLATED = "HOLDFAST_ISOLATED"  # set inside an isolated session, which has a session socket in place of a home
 
 
 def default_home(environ: dict[str, str], user_home: str) -> str:
@@ -43,7 +43,7 @@ class Home:
 
     @property
     def reserve(self) -> str:
-        """Room on the disk that is given up when there is no other."""
+        """A file that reserves disk space, removed when the disk is full."""
         return os.path.join(self.path, "host.reserve")
 
     @property
@@ -52,12 +52,12 @@ class Home:
 
     @property
     def web_file(self) -> str:
-        """Where the HTTP port is to be, as long as there is one."""
+        """The settings of the HTTP port, while it is served."""
         return os.path.join(self.path, "web.json")
 
     @property
     def web_lock(self) -> str:
-        """Held while the web process lives; its text says who that is."""
+        """Locked while the web process lives; contains its pid."""
         return os.path.join(self.path, "web.lock")
 
     @property
@@ -76,7 +76,7 @@ class Home:
 
     @property
     def restored(self) -> str:
-        """There while the home came from a backup and no person has confirmed what that has the host run."""
+        """Exists while the home comes from a backup whose commands are not confirmed yet."""
         return os.path.join(self.path, "restored.json")
 
     @property
@@ -95,7 +95,7 @@ class Home:
 
     @property
     def settings_known(self) -> str:
-        """Which settings the journal has an entry of."""
+        """The settings that the journal already has an entry for."""
         return os.path.join(self.path, "settings.known")
 
     @property
@@ -131,7 +131,7 @@ class SessionFolder:
 
     @property
     def keeper_lock(self) -> str:
-        """Held while the keeper lives; its text says who that is."""
+        """Locked while the keeper lives; contains its pid."""
         return self._at("keeper.lock")
 
     @property
@@ -156,12 +156,12 @@ class SessionFolder:
 
     @property
     def exchange(self) -> str:
-        """What exec shares with the shell of an isolated session: scripts and records, nothing to believe."""
+        """Files that exec shares with the shell of an isolated session: scripts and records, untrusted."""
         return self._at("exchange")
 
     @property
     def door(self) -> str:
-        """The folder that an isolated program has in place of the home."""
+        """The folder with the session socket, which an isolated program sees as the home."""
         return self._at("door")
 
     @property
@@ -174,12 +174,12 @@ class SessionFolder:
 
     @property
     def connection_file(self) -> str:
-        """Of a kernel session: where its kernel listens, and the key; for every Jupyter front end."""
+        """A kernel session's connection file: addresses and key, for every Jupyter front end."""
         return self._at("kernel.json")
 
     @property
     def kernel_state(self) -> str:
-        """Of a kernel session: what the kernel is doing, in its recorder's words."""
+        """A kernel session's state file, written by the kernel runner."""
         return self._at("kernel.state.json")
 
     @property

@@ -1,4 +1,4 @@
-"""Ids and names: `ses_…`, `hst_…`, `op_…`, `exe_…`, `run_…`, `att_…` are made here; names are checked here."""
+"""Ids and names: `ses_…`, `hst_…`, `op_…`, `exe_…`, `run_…`, `att_…` are created here; names are checked here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PREFIXES = ("ses_", "hst_", "op_", "exe_", "req_", "grt_", "ask_", "run_", "att_
 
 
 _LENGTH = 16  # letters are 80 bits: two hosts never make the same one
-_AHEAD = 64  # ids made at once: asking the kernel gives other threads the turn, and that took longer than all the rest
+_AHEAD = 64  # ids made at once: a system call per id yields to other threads, which took longer than all the rest
 _made: list[str] = []
 os.register_at_fork(after_in_child=_made.clear)  # a child makes its own
 
@@ -35,9 +35,9 @@ def _letters(count: int) -> str:
 
 
 def check_name(name: str) -> str:
-    """The name itself if it can be one; a session's name is typed by people and shown in tables."""
+    """Return a session's name if it is valid; people type it, and tables show it."""
     if not name:
-        raise invalid("a session's name cannot be empty", "leave -n out and one is made")
+        raise invalid("a session's name cannot be empty", "leave -n out to get a default name")
     if len(name) > NAME_MAX:
         raise invalid(
             f"a session's name has at most {NAME_MAX} characters, this one has {len(name)}",
@@ -55,22 +55,22 @@ def check_name(name: str) -> str:
 
         if confusable(name):
             raise HoldfastError(
-                "not_allowed", f"{visible(name)} could be taken for another name", "use letters of one alphabet"
+                "not_allowed", f"{visible(name)} could be confused with another name", "use letters of one alphabet"
             )
     return name
 
 
 def resolve(wanted: str, known: dict[str, str]) -> str:
-    """The id meant by a name, an id or an unambiguous id prefix; `known` maps ids to names."""
+    """Resolve a name, an id or an unambiguous id prefix to an id; `known` maps ids to names."""
     if not wanted:
-        raise invalid("no session given", "name one: hold ls lists them")
+        raise invalid("no session given", "give one; list them: hold ls")
     if wanted in known:
         return wanted
     by_name = [i for i, name in known.items() if name == wanted]
     if len(by_name) == 1:
         return by_name[0]
     # A prefix needs a letter of the random part, "ses_" alone names everything; and several where it could be a name as
-    # well: whoever asks for `b` before there is one is not given the session whose id happens to begin with it.
+    # well: `b` must not name a session only because its id begins with it.
     bare = not wanted.startswith("ses_")
     prefix = "ses_" + wanted if bare else wanted
     enough = len(prefix) >= len("ses_") + (ID_PREFIX_MIN if bare else 1)
@@ -78,8 +78,12 @@ def resolve(wanted: str, known: dict[str, str]) -> str:
     if len(hits) == 1:
         return hits[0]
     if len(hits) > 1:
-        raise HoldfastError("not_found", f"{wanted!r} begins {len(hits)} session ids", "give more letters, or the name")
-    if wanted.startswith("run_"):  # the other thing with a past to look at
+        raise HoldfastError(
+            "not_found",
+            f"{wanted!r} is ambiguous: {len(hits)} session ids begin with it",
+            "give more letters, or the name",
+        )
+    if wanted.startswith("run_"):  # runs have a history too
         hint = f"of a run: hold work status {wanted[:80]}, hold history {wanted[:80]}"
         raise HoldfastError("not_found", f"{wanted[:80]!r} is a run, not a session", hint)
-    raise HoldfastError("not_found", f"no session {wanted[:80]!r}", "hold ls -a lists them all")
+    raise HoldfastError("not_found", f"no such session: {wanted[:80]!r}", "list them: hold ls -a")

@@ -1,15 +1,15 @@
-"""Compressed bytes to plain ones, never more of them than the caller has room for. Pure.
+"""Decompresses zstd frames up to a size limit. Pure.
 
 A frame says how large it becomes, and that is checked before anything is allocated: zstandard's own `max_output_size`
-does not count for a frame that says so. One that says less than it holds ends as an error of the decompressor. One that
-does not say is not ours: every frame that Holdfast writes does.
+is ignored for a frame that declares its size. One that declares less than it holds is an error of the decompressor. One
+without a size is refused: every frame that Holdfast writes has one.
 """
 
 from __future__ import annotations
 
 
 class Inflated(ValueError):
-    """The bytes are no frame of ours, or become more than there is room for."""
+    """The bytes are not a valid frame, or exceed the limit."""
 
 
 def inflate(data: bytes, at_most: int) -> bytes:
@@ -19,7 +19,7 @@ def inflate(data: bytes, at_most: int) -> bytes:
     try:
         declared = zstandard.get_frame_parameters(data).content_size
         if declared == zstandard.CONTENTSIZE_UNKNOWN:
-            raise Inflated("the frame does not say how large it becomes")
+            raise Inflated("the frame does not declare its size")
         if declared > at_most:
             raise Inflated(f"{declared:,} bytes where at most {at_most:,} belong")
         return zstandard.ZstdDecompressor().decompress(data)

@@ -3,7 +3,7 @@
     hash(n) = SHA-256(hash(n-1) · canonical bytes of entry n)        hash(0) = SHA-256(label · host id)
 
 A head is (host, n, hash, at) under the host's key. Entries whose number is a multiple of HEAD_EVERY always have one,
-so leaving heads out is seen as well as changing them.
+so that a removed head is detected as well as a changed one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def next_hash(previous: bytes, body: bytes) -> bytes:
 
 
 def head(host: str, n: int, digest: bytes, at: float) -> Json:
-    """What is signed, and with its signature added, what is kept."""
+    """The signed part of a head; with its signature added, the stored head."""
     return {"host": host, "n": n, "hash": digest.hex(), "at": at}
 
 
@@ -47,7 +47,7 @@ def head_bytes(value: Mapping[str, object]) -> bytes:
 
 
 class JournalCheck:
-    """What the check found; `bad` is the first entry that is not as it was written, and `reason` says why."""
+    """The result of the check; `bad` is the first entry that does not verify, and `reason` says why."""
 
     __slots__ = ("bad", "entries", "hash", "heads", "reason")
 
@@ -66,7 +66,7 @@ def verify(
     signed: Callable[[Json], bool],
     known: Iterable[Json] = (),
 ) -> JournalCheck:
-    """Walk the chain once. `heads` are the ones kept with it, `known` those kept elsewhere (a file, a memory)."""
+    """Check the chain in one pass. `heads` are stored with it, `known` elsewhere (a file, memory)."""
     at_number: dict[int, list[Json]] = {}
     kept = set()
     for one in heads:
@@ -105,7 +105,7 @@ def verify(
 def _judge(heads: list[Json], host: str, digest: bytes, signed: Callable[[Json], bool]) -> str:
     for one in heads:
         if one.get("host") != host:
-            return f"its head is another host's ({str(one.get('host'))[:40]})"
+            return f"its head is from another host ({str(one.get('host'))[:40]})"
         if not signed(one):
             return "its head is not signed by this host"
         if one.get("hash") != digest.hex():

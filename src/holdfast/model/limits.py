@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 # Names and requests
-ID_PREFIX_MIN = 4  # letters of an id that name it without its `ses_`: a short name that is not there names nobody else
+ID_PREFIX_MIN = (
+    4  # letters of an id that name it without its `ses_`: an unknown short name must not match another session's id
+)
 NAME_MAX = 64  # fits a table column and a file name with room to spare
 REQUEST_BYTES_MAX = 16 << 20  # a whole environment and argument list (the kernel's own cap is 6 MB) as JSON
 REQUESTS_BYTES_MAX = 64 << 20  # half-read requests of all connections together: four of the largest at once
@@ -34,26 +36,26 @@ READ_BYTES = 65536  # the kernel hands out about 4 KB of a PTY at a time; pipes 
 QUEUED_INPUT_BYTES_MAX = 256 << 10  # typed but not yet taken by the program; past it a channel is not read
 CHANNELS_MAX = 256  # attached clients of one session
 HELLO_S = 15.0  # from connecting to HELLO, which the host sends with the connection: a starved machine's pause, no more
-CHANNELS_FOR_PEOPLE = 32  # of these: an agent that opens all it can does not keep a person from looking
+CHANNELS_FOR_PEOPLE = 32  # of these: reserved, so that an agent cannot lock people out
 CLIENTS_REMEMBERED = 256  # clients whose last input sequence number is kept for retries
 REQUESTS_REMEMBERED = 128  # of one operator that are not carried out twice: a client has one under way, and has many
-OPERATORS_REMEMBERED = 32  # of whom they are remembered: hands on one session
+OPERATORS_REMEMBERED = 32  # operators whose requests are remembered: those that type in one session
 REQUESTS_REMEMBERED_AFTER = 16  # of all, with the record of the end, which must fit into one block of a full disk
 CANONICAL_LINE_MAX = 4095  # the kernel's line buffer: a longer line would be cut in silence
 EPOCHS_RESERVED = 64  # grants per fsync of the epoch ceiling
 STOP_GRACE_S = 10.0  # TERM to KILL, as docker stop
-GRACE_S = 30.0  # a human whose line is lost keeps the controls so long: a network that hiccups, a laptop's lid
-# Grants, logins and questions end by the time of day. While one is used, it is looked at this often: somebody may have
+GRACE_S = 30.0  # a human whose connection is lost keeps the controls this long: a network fault, a closed laptop
+# Grants, logins and questions end by the time of day. While one is used, it is checked this often: a person may have
 # set the clock, and what is over must not last for as long as that was.
 CLOCK_LOOK_S = 60.0
-LEASE_S = 120.0  # an agent keeps the controls so long without acting: it may think, it may also be dead
-TAKEOVER_S = 12 * 3600.0  # a person who took over and is away keeps the controls so long: a night, and no weekend
-TAKEOVER_S_MAX = 30 * 86400.0  # whoever wants longer has left
+LEASE_S = 120.0  # an agent keeps the controls this long without acting: it may be thinking, or dead
+TAKEOVER_S = 12 * 3600.0  # a person who took over and is away keeps the controls this long: a night, but not a weekend
+TAKEOVER_S_MAX = 30 * 86400.0  # a person who is away longer has left
 TAKE_ASK_S = 30.0  # a person whose controls another person asks for is waited for: to read it, and to finish a line
 HOLDS_MAX = 64  # reasons to hold the controls at once: a few attached windows and a command
 RANGE_PAUSE_S = 1.0  # typing with shorter pauses is one entry of the record
 RANGE_S_MAX = 60.0  # and so is typing for this long at most, so that the record lags no further behind
-RECORD_WINDOW_S = 10.0  # the same act of one operator, past a burst, is one entry for so long
+RECORD_WINDOW_S = 10.0  # the same act of one operator, past a burst, is one entry for this long
 RECORD_BURST = 32  # told one by one: more than hands do in that time, but for a window dragged by its corner
 RECORD_WINDOWS_MAX = 64  # kinds times operators that are counted at once
 SPOOL_BYTES_MAX = 4 << 20  # entries no host has fetched, about 20,000: a day of work without one; then input waits
@@ -64,14 +66,14 @@ WHY_MAX = 1000  # characters of a reason or a note: a paragraph
 WORD_MAX = 128  # characters of an id, a name, a transport in a channel's HELLO
 LINGER_S = 2.0  # a finished keeper gives slow readers this long; then they read on from disk
 
-# Doors of isolated sessions: what is inside may be hostile
+# Session sockets of isolated sessions: the program inside may be hostile
 DOOR_CONNECTIONS_MAX = 64  # at once; more wait in the socket's queue, and the host keeps its descriptors for others
-DOOR_CHILDREN_MAX = 16  # live sessions started through one door
+DOOR_CHILDREN_MAX = 16  # live sessions started through one session socket
 
 # Host
 SESSIONS_MAX = 2000  # live sessions of one host
 EXECS_KEPT = 200  # finished exec records kept per session
-KEEPER_ANSWER_S = 5.0  # a keeper that does not answer for so long is reported, not waited for
+KEEPER_ANSWER_S = 5.0  # a keeper that does not answer for this long is reported, not waited for
 EMULATORS_MAX = 64  # screens kept warm; the rest are rebuilt from their keyframe and log
 EMULATOR_STRIDE_BYTES = 256 << 10  # background emulation runs in steps of this, so attach has little to catch up
 EXEC_OUTPUT_BYTES = 1 << 20  # of an exec's output given as one value unless asked otherwise: head and tail are kept
@@ -94,7 +96,7 @@ CELL_STREAM_CHARS = 128 << 10  # of its streams kept as outputs: the log has all
 CELL_TRACEBACK_CHARS = 32 << 10  # a recursion's thousand frames say no more than its two ends
 CELL_OUTPUTS_MAX = 1000  # outputs of one cell: a loop that displays is no longer read one by one
 CELL_FILE_BYTES_MAX = 8 << 20  # all of that as JSON with every character escaped; half of what a reply holds
-CELLS_WAITING_MAX = 64  # executions in line for one kernel: past it somebody is in a loop
+CELLS_WAITING_MAX = 64  # executions queued for one kernel: more means that a caller is in a loop
 KERNEL_START_S = 60.0  # a kernel loads its libraries from a cold disk; one that takes longer does not come
 KERNEL_FIND_S = 30.0  # to read the kernelspecs, on a loaded machine
 SOCKET_PATH_MAX = 107  # bytes of a unix socket's path, as the operating system has it
@@ -104,9 +106,9 @@ ASK_TEXT_MAX = 4000  # characters of a question: a screen full, because it is sh
 ASK_OPTIONS_MAX = 20  # more is a form, not a question
 ASK_ANSWER_MAX = 64 << 10  # characters of an answer: a pasted file, not a disk
 ASKS_OPEN_MAX = 100  # open items of one operator: an agent that asks in a loop fills this, and no disk
-ASKS_CLOSED_KEPT = 1000  # answered and gone items kept to look back on; the journal keeps who answered for ever
-APPROVAL_TEXT_MAX = 64 << 10  # characters shown for approval: more is not read by anybody, and is refused instead
-APPROVAL_TIMEOUT_S = 300.0  # a person at the desk; whoever is away says so in the rule
+ASKS_CLOSED_KEPT = 1000  # answered and gone items kept for reference; the journal always keeps who answered
+APPROVAL_TEXT_MAX = 64 << 10  # characters shown for approval: no person reads more, so it is refused
+APPROVAL_TIMEOUT_S = 300.0  # for a person at the desk; a rule may set more
 STANDING_BYTES_MAX = 512 << 10  # of a request that waits in the inbox: a start with a large environment
 OUTCOME_KEPT_S = 3600.0  # an asker that comes back later than this after a yes means another run
 INBOX_SAMPLE_S = 2.0  # design: about 2 s for the inbox alone
@@ -139,7 +141,7 @@ VIEW_BACK_BYTES = 256 << 10  # of a program on pipes, which has no screen: where
 VIEW_INPUTS_MAX = 32  # typed and not taken by the keeper yet: 2 MiB at most; past it typing is refused
 VIEW_MESSAGE_BYTES_MAX = 128 << 10  # one message of a browser: 64 KiB of input as base64 in JSON
 BEAT_S = 5.0  # between two signs of life to a browser, so that a stalled network is noticed within two
-SILENT_S = 30.0  # a browser that says nothing for so long is gone: six beats unanswered
+SILENT_S = 30.0  # a browser that is silent for this long is gone: six unanswered keepalives
 LIVE_LOOK_S = 1.0  # between two looks at what changed, while a browser shows it; what happened meanwhile comes together
 LIVE_MAX = 96  # pages that follow everything at once, of one person half; with the terminals below WEB_REQUESTS_MAX
 
@@ -162,8 +164,8 @@ RUN_LEASE_BEATS = 3  # renewals per lease: two may be lost on the way
 BODY_WAIT_S = RUN_LEASE_S  # a run that is closed waits for a body under way: a dead worker would not be replaced sooner
 RUN_LEASE_MAX_S = 7 * 86400.0  # longer is no lease but an abandoned run
 # A person or an agent between two commands, while a step of theirs is open; each command renews it. As long as most
-# things take that are done by hand, and no longer than somebody else waits: whoever began may go on after it as well,
-# unless another came meanwhile.
+# things take that are done by hand, and no longer than another worker waits: the first may continue after it as well,
+# unless another took it in the meantime.
 LEASE_HELD_BY_HAND_S = 300.0
 JOB_CRASHES_MAX = 3  # workers that die at one run before a person looks: once is an accident, three times is the job
 JOBS_MAX = 100  # jobs of one worker: they are named in each look for work
@@ -199,9 +201,9 @@ SCOPE_BYTES_MAX = 1 << 30  # read for one snapshot, a few seconds of a disk; the
 KEPT_FILE_BYTES_MAX = 256 << 10  # a text file's content is kept for the patch: source code, not data
 KEPT_BYTES_MAX = 32 << 20  # of all of them, before compression
 SNAPSHOT_BYTES_MAX = 128 << 20  # with an entry for each file of a scope, of a path's 4 KiB at most: before compression
-PATCH_BYTES_MAX = 8 << 20  # of one attempt: what nobody reads is named instead
+PATCH_BYTES_MAX = 8 << 20  # of one attempt: more is only named, not stored
 FOLDER_LOOKED_MAX = 20_000  # entries of a session's folder that are looked at for what changed: about a second
-FOLDER_LOOK_S = 2.0  # and no longer than somebody waits for a tab to fill
+FOLDER_LOOK_S = 2.0  # and no longer than a person waits for a page
 FOLDER_TOLD_MAX = 200  # files told, the latest: what a person reads
 GIT_ANSWER_S = 20.0  # git lists a large tree within this; else the folder is walked
 GIT_ANSWER_BYTES_MAX = 128 << 20  # of one answer: a million paths, or a blob of twice the size that is kept as text
@@ -211,17 +213,17 @@ GIT_FILE_BYTES_MAX = 1 << 20  # a repository's configuration, or a file that nam
 PHASES_MAX = 100  # of a project: a plan that people read
 TITLE_MAX = 200  # characters of a task's title: a line
 PROSE_MAX = 16 << 10  # characters of a goal, a constraint, a criterion: pages, not books
-LIST_MAX = 200  # constraints, criteria, artifacts, patterns of one contract: each is read by whoever does it
+LIST_MAX = 200  # constraints, criteria, artifacts, patterns of one contract: the worker reads each
 SCOPE_STEPS_MAX = 200_000  # letters of two scopes compared before they count as shared: a fifth of a second
 AFTER_MAX = 1000  # dependencies of one task: a last task that gathers a large phase
 CHECKS_MAX = 64  # verification commands of one contract, and
 CHECKS_BYTES_MAX = 96 << 10  # of them in all: they travel as one argument, and the kernel takes 128 KiB
 CHECK_TIMEOUT_S = 600.0  # one verification command: a test suite; a longer one says so
-CHECK_TIMEOUT_MAX_S = 86400.0  # a night and a day; beyond it nobody waits for the answer
+CHECK_TIMEOUT_MAX_S = 86400.0  # a night and a day; no caller waits longer
 CHECK_TAIL_BYTES = 4096  # of a verification's output kept with the attempt; the session's log has all of it
 TASKS_LISTED_MAX = 10_000  # in one answer: about 3 MB; a following call goes on from there
 ATTEMPTS_SHOWN_MAX = 100  # of one task in one answer, the latest
-ATTEMPTS_MAX = 3  # before somebody is asked: enough for a flake and a second thought
+ATTEMPTS_MAX = 3  # before a person is asked: enough for a flaky test and a second try
 STUCK_AFTER = 3  # attempts that fail in the same way: a fourth would, too
 TASK_TIMEOUT_S = 3600.0  # a backend's work at one attempt unless said otherwise
 POLICY_BYTES_MAX = 256 << 10  # one policy: rules that people write

@@ -1,4 +1,4 @@
-"""Names that could be taken for others: control characters, look-alike letters, near copies. Pure."""
+"""Detects names that could be confused with others: control characters, look-alike letters, near copies. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RESERVED = ("op_", "hst_", "ses_", "grt_", "exe_", "req_")
 
 
 def confusable(text: str) -> bool:
-    """Whether a name is likely to be read as another one than it is."""
+    """Whether a name is likely to be confused with another."""
     if text.isascii():
         return False
     import unicodedata
@@ -29,17 +29,17 @@ def confusable(text: str) -> bool:
 
 
 def skeleton(name: str) -> str:
-    """What a name looks like at a glance: two operators never share one."""
+    """A key that is equal for names that look alike: two operators never share one."""
     return name.lower().translate(_SAME).replace("rn", "m").replace("vv", "w")
 
 
 def check_operator_name(name: str) -> str:
-    """The name itself if an operator can have it. It decides who is trusted, so only plain ASCII will do."""
+    """Return an operator's name if it is valid: plain ASCII only, because it decides who is trusted."""
     if not name or len(name) > NAME_MAX:
         raise refused("an operator's name has 1 to 64 characters", "choose another name")
     if not name.isascii() or not all(c.isalnum() or c in "._-+" for c in name) or not name[0].isalnum():
         raise refused(
-            f"{visible(name)} cannot be an operator's name: it could be taken for another",
+            f"{visible(name)} cannot be an operator's name: it could be confused with another",
             "ASCII letters, digits and . _ - + only, beginning with a letter or a digit",
         )
     if name.startswith(_RESERVED):
@@ -48,19 +48,19 @@ def check_operator_name(name: str) -> str:
 
 
 def check_glob(glob: str) -> str:
-    """A pattern of session names or ids, as it may stand in a grant."""
+    """Return a grant's pattern of session names or ids if it is valid."""
     if not glob or len(glob) > 2 * NAME_MAX:
         raise refused("a session pattern has 1 to 128 characters", "write a name, an id, or a pattern such as web-*")
     if not all(c.isalnum() or c in "._-+@*?[]!" for c in glob) or confusable(glob):
         raise refused(
-            f"{visible(glob)} cannot be a session pattern: it could be taken for another",
+            f"{visible(glob)} cannot be a session pattern: it could be confused with another",
             "letters of one alphabet, digits, . _ - + @ and the wildcards * ? [ ]",
         )
     return glob
 
 
 def visible(text: str) -> str:
-    """A foreign name in a message of ours: nothing of it can move a cursor or pass for other letters."""
+    """An untrusted name made safe for a message: it cannot move a cursor or imitate other letters."""
     return ascii(text[:NAME_MAX])
 
 

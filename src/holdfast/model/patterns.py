@@ -1,6 +1,6 @@
-"""Regular expressions that callers write: RE2 over bytes, so bounded that one search is soon over.
+"""Regular expressions of callers: RE2 over bytes, with a bounded cost per search.
 
-RE2 is linear in the text, but not free: where its cache of states does not suffice it walks through the pattern's
+RE2 is linear in the text, but not free: if its cache of states is too small, it walks through the pattern's
 instructions for each byte. So what one search may cost is the product of both, MATCH_STEPS_MAX: a larger pattern gets
 a smaller window, and one that is left with too small a window is refused.
 """
@@ -32,7 +32,7 @@ class Pattern:
         self.span_bytes = min(MATCH_SPAN_BYTES, window_bytes // 2)
 
     def search(self, window: bytes) -> tuple[int, int] | None:
-        """Where the first match in one window begins and ends."""
+        """The first match in one window: its start and end."""
         if len(window) > self.window_bytes:
             raise ValueError(f"{len(window)} bytes are more than one window")
         match = self._compiled.search(window)
@@ -45,11 +45,11 @@ class Pattern:
 
 
 def pattern(text: str) -> Pattern:
-    """Compile what a caller wrote, or say what is wrong with it."""
+    """Compile a caller's expression; raises if it is not valid."""
     import re2  # here: few commands need it
 
     if len(text) > PATTERN_MAX:
-        raise invalid(f"a pattern of {len(text)} characters", f"at most {PATTERN_MAX}")
+        raise invalid(f"the pattern has {len(text)} characters", f"the limit is {PATTERN_MAX}")
     options = re2.Options()
     options.max_mem = MATCH_MEMORY_BYTES
     options.log_errors = False

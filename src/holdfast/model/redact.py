@@ -1,7 +1,7 @@
-"""What looks like a secret is left out of a text before anybody keeps it. Pure.
+"""Removes likely secrets from a text before it is stored. Pure.
 
-A net for the common shapes, not a proof: a password that looks like a word is a word to it. So the rule stays that a
-secret's place is a no-echo prompt; this is for commands that others wrote.
+It knows common forms only: a password that looks like a word is not recognised. Secrets belong into a no-echo
+prompt; this is for commands that other operators wrote.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 HIDDEN = "[hidden]"
-TEXT_MAX = 16 << 10  # characters looked at: more is cut first, so that no pattern runs for long
+TEXT_MAX = 16 << 10  # characters searched: more is cut first, so that no pattern runs for long
 
 _NAME = r"(?:api.?key|access.?key|private.?key|secret|token|passw|passphrase|pwd|credential|auth)"
 _VALUE = r"(?:\"[^\"]*\"|'[^']*'|[^\s\"'&;|<>]+)"
@@ -43,7 +43,7 @@ _ACTS = re.compile(r"[\n;|&`<>]|\$\(")  # with one of these a shell does more th
 
 
 def hides_acts(command: str) -> bool:
-    """Whether `redact` leaves out more of a command than values: then nobody can judge what is left of it."""
+    """Whether `redact` removes more of a command than values, so that the rest cannot be judged."""
     for rule, instead in _RULES:
         command = command[:TEXT_MAX]
         for found in rule.finditer(command):
@@ -54,14 +54,14 @@ def hides_acts(command: str) -> bool:
 
 
 def redact(text: str) -> str:
-    """The text without what looks like a secret; its own length is no measure of what was hidden."""
+    """The text without likely secrets; its length does not reveal theirs."""
     for rule, instead in _RULES:
         text = rule.sub(instead, text[:TEXT_MAX])
     return text
 
 
 def bounded(text: str, characters: int) -> str:
-    """Redacted, and the beginning of it only; what was cut off is counted."""
+    """The beginning of the redacted text, with the number of omitted characters."""
     clean = redact(text)
     cut = len(text) - TEXT_MAX if len(text) > TEXT_MAX else 0
     over = len(clean) - characters

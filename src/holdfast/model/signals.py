@@ -16,7 +16,7 @@ def name(number: int) -> str:
 
 
 def number(name: str) -> int:
-    """What `name` gave the name of."""
+    """The number of a signal, from the name that `name` gives."""
     if name in signal.Signals.__members__:
         return int(signal.Signals[name])
     return _FIRST + int(name[len(_AFTER) :]) if name.startswith(_AFTER) else int(name[len("SIG") :])

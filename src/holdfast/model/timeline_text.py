@@ -1,4 +1,4 @@
-"""The journal as a story: one sentence per entry, typing of one hand joined, what belongs together told once. Pure."""
+"""Renders the journal as sentences: one per entry, with one operator's typing joined and duplicates merged. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_IT = "\0"  # stands for the session in a sentence: its name, or "it" where only one is spoken of
-_TEXT_SHOWN = 100  # characters of a command or a reason in a line; the data has all of it
+_IT = "\0"  # the session in a sentence: its name, or "it" if there is only one
+_TEXT_SHOWN = 100  # characters of a command or a reason in a line; --json has all
 
 
 class TimelineLine:
@@ -27,7 +27,7 @@ def tell(entries: Iterable[Json], *, names: bool) -> Iterator[TimelineLine]:
     told: set[tuple[object, object]] = set()
     for entry in entries:
         if entry.get("kind") == "input" and entry.get("what") in ("send", "exec", "answer"):
-            continue  # the host's own entry tells it, with the text
+            continue  # the host's own entry has it, with the text
         key = (entry.get("session"), entry.get("exec_id"))
         if entry.get("exec_id") and key in told:
             continue
@@ -36,7 +36,7 @@ def tell(entries: Iterable[Json], *, names: bool) -> Iterator[TimelineLine]:
 
 
 def sentence(entry: Json, *, names: bool) -> str:
-    """What one entry says."""
+    """The sentence of one entry."""
     who = str(entry.get("name") or entry.get("operator") or "someone")
     if entry.get("operator_kind") in ("agent", "service"):
         who += f" ({entry['operator_kind']})"
@@ -100,7 +100,7 @@ def _hand(e: Json) -> str:
 def _ended(e: Json) -> str:
     end = e.get("exit") or {}
     if not isinstance(end, dict) or not end.get("known", True):
-        return "the program ended, nobody saw how"
+        return "the program ended: exit status unknown"
     how = end.get("signal") or f"code {end.get('code')}"
     return f"the program ended: {how}"
 
@@ -117,7 +117,7 @@ def _revoke(e: Json) -> str:
 
 
 def _for(e: Json) -> str:
-    """Whose browser it is, where it is not one of who acts."""
+    """The browser's person, if it is not the actor."""
     whom = e.get("whom")
     other = isinstance(whom, dict) and whom.get("operator") not in (None, e.get("operator"))
     return f" for {_actor(whom)}" if other else ""
@@ -139,12 +139,12 @@ def _size(e: Json) -> str:
 
 
 def _settings(e: Json) -> str:
-    """Who wrote the file is not known: the sentence has no subject but the file."""
+    """The author of the file is unknown, so the sentence names only the file."""
     if e.get("broken"):
         return "the settings changed, and cannot be read"
     rules = f"{e.get('rules') or 'no'} approval rule{'' if e.get('rules') == 1 else 's'}"
     word = ", ".join(map(str, e.get("notify") or [])) or "nobody"
-    return f"the settings changed: {rules}, word goes to {word}"
+    return f"the settings changed: {rules}, notices go to {word}"
 
 
 def _down(e: Json) -> str:
@@ -175,7 +175,7 @@ _SENTENCES: dict[str, Callable[[Json], str]] = {
     "release": lambda e: f"released the controls (epoch {e.get('epoch')} is over)",
     "away": _away,
     "hand": _hand,
-    "expire": lambda e: f"lost the controls, their time was over (epoch {e.get('epoch')})",
+    "expire": lambda e: f"lost the controls, their time expired (epoch {e.get('epoch')})",
     "ask": lambda e: f"asked {_quoted(e.get('text') or '')}",
     "answer": lambda e: "answered",
     "approve": lambda e: f"approved {e.get('ask') or 'it'}",
@@ -188,7 +188,7 @@ _SENTENCES: dict[str, Callable[[Json], str]] = {
     "remove": lambda e: f"removed {_IT}",
     "reap": lambda e: f"the host ended {_IT} for being idle",
     "store": lambda e: f"set the store to {e.get('store')}, the cache to {e.get('cache') or 'none'}",
-    "restore_confirm": lambda e: "confirmed what the restored home may run",
+    "restore_confirm": lambda e: "confirmed the commands of the restored home",
     "settings": _settings,
     "down": _down,
     "link": lambda e: f"made a link to the console{_for(e)}",

@@ -1,4 +1,4 @@
-"""Times as people and programs exchange them: RFC 3339 in UTC. The clock itself is always passed in."""
+"""Formats times as RFC 3339 in UTC. The clock is an argument."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def rfc3339(seconds: float | None) -> str | None:
 
 
 def local_time(seconds: float) -> str:
-    """The time of day where the machine is, as a person at its terminal reads it."""
+    """The local time of day of this machine."""
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).astimezone().strftime("%H:%M")
 
 

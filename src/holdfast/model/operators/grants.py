@@ -36,7 +36,7 @@ VERBS = (
     "delegate",
     "enrol",
 )
-HUMAN_ONLY = frozenset({"approve", "delegate", "enrol"})  # an agent or a service never has these, whatever was signed
+HUMAN_ONLY = frozenset({"approve", "delegate", "enrol"})  # an agent or a service never has these, even if signed
 KINDS = ("human", "agent", "service")
 OWN = "@own"  # the sessions that the operator started, or that act as it
 AGENT_DEFAULT = tuple(v for v in VERBS if v not in HUMAN_ONLY)  # on @own, for an agent added without --grant
@@ -44,7 +44,7 @@ _LABEL = b"holdfast-grant-v1\0"
 
 
 class Scope:
-    """What of a session decides whether a grant covers it."""
+    """The facts of a session that decide whether a grant covers it."""
 
     __slots__ = ("acts_as", "id", "name", "started_by")
 
@@ -78,20 +78,20 @@ class Grant:
         return {k: list(v) if isinstance(v := getattr(self, k), tuple) else v for k in self.__slots__}
 
     def signed_bytes(self, host: str) -> bytes:
-        """What the granting operator signs: the host is part of it, so a grant is worth nothing elsewhere."""
+        """The bytes that the granting operator signs; they include the host, so a grant is valid on one host only."""
         return _LABEL + canonical({"host": host, **self.as_dict()})
 
 
 def parse(value: Mapping[str, object]) -> Grant:
-    """A grant out of foreign JSON; whatever is unknown, empty or out of bounds is refused."""
+    """Parse a grant from untrusted JSON; unknown, empty or out-of-range values are refused."""
     if set(value) != set(Grant.__slots__):
-        raise refused("that is not a grant", "upgrade the client: it speaks another version")
+        raise refused("not a grant", "upgrade the client: it speaks another version")
     verbs, sessions, until, depth, at = (value[k] for k in ("verbs", "sessions", "until", "depth", "at"))
     ids = [value[k] for k in ("id", "operator", "by")] + ([value["parent"]] if value["parent"] is not None else [])
     if not all(isinstance(i, str) and 4 < len(i) <= limits.NAME_MAX and i.isascii() for i in ids):
-        raise refused("a grant names its operators and its parent by id", "hold operator ls shows them")
+        raise refused("a grant must name its operators and its parent by id", "list them: hold operator ls")
     if not isinstance(verbs, list) or not verbs or not isinstance(sessions, list) or not sessions:
-        raise refused("a grant without verbs or without sessions grants nothing", "--grant view,type --session 'web-*'")
+        raise refused("a grant needs verbs and sessions", "--grant view,type --session 'web-*'")
     check_verbs(verbs)
     if len(sessions) > limits.GRANT_GLOBS_MAX:
         raise refused(f"a grant has at most {limits.GRANT_GLOBS_MAX} session patterns", "use wildcards, or two grants")
@@ -100,7 +100,7 @@ def parse(value: Mapping[str, object]) -> Grant:
     if not isinstance(depth, int) or isinstance(depth, bool) or not 0 <= depth <= limits.GRANT_DEPTH_MAX:
         raise refused(f"a grant's depth is 0 to {limits.GRANT_DEPTH_MAX}", "0: it cannot be passed on")
     if not isinstance(at, (int, float)) or not (until is None or isinstance(until, (int, float))):
-        raise refused("a grant's times are seconds since 1970", "--ttl 2h")
+        raise refused("a grant's times must be seconds since 1970", "--ttl 2h")
     return Grant(
         id=str(value["id"]),
         operator=str(value["operator"]),
@@ -117,7 +117,7 @@ def parse(value: Mapping[str, object]) -> Grant:
 def check_verbs(verbs: Iterable[object]) -> None:
     for verb in verbs:
         if verb not in VERBS:
-            raise refused(f"there is no verb {str(verb)[:40]!a}", ", ".join(VERBS))
+            raise refused(f"no such verb: {str(verb)[:40]!a}", ", ".join(VERBS))
 
 
 def check_kind(verbs: Iterable[str], kind: str) -> None:
@@ -130,9 +130,9 @@ def check_kind(verbs: Iterable[str], kind: str) -> None:
 
 
 def check_child(child: Grant, parent: Grant, now: float) -> None:
-    """Raise unless `child` is made by the parent's holder, lawfully, and is nowhere wider."""
+    """Raise unless `child` is made by the parent's holder, may be made, and is not wider in any way."""
     if child.by != parent.operator or child.parent != parent.id:
-        raise refused("a grant is made from one that its maker holds", "hold operator whoami shows yours")
+        raise refused("a grant must be derived from one of its giver", "see yours: hold operator whoami")
     if "delegate" not in parent.verbs or parent.depth < 1:
         raise refused("that grant cannot be passed on", "it has no `delegate`, or no depth left")
     if child.depth >= parent.depth:
@@ -149,11 +149,11 @@ def check_child(child: Grant, parent: Grant, now: float) -> None:
     if parent.until is not None and (child.until is None or child.until > parent.until):
         raise refused("the grant is wider than its parent: it would last longer", "--ttl")
     if child.until is not None and child.until <= now:
-        raise refused("the grant has expired already", "--ttl 2h")
+        raise refused("the grant has already expired", "--ttl 2h")
 
 
 def covers(parent: str, child: str) -> bool:
-    """Whether every session that `child` can match is matched by `parent`; where it is not plain, no."""
+    """Whether `parent` matches every session that `child` can match; False if that is not certain."""
     if parent in ("*", child):
         return True
     if OWN in (child, parent):
@@ -180,7 +180,7 @@ def matches(grant: Grant, scope: Scope | None) -> bool:
 
 
 def chain_of(grant: Grant, known: Mapping[str, Grant], dead: Callable[[Grant], bool], host: str) -> Chain | None:
-    """The links from a grant up to the host's root, or None where one is missing, revoked or wider than the next."""
+    """The links from a grant up to the host's root, or None if one is missing, revoked or wider than the next."""
     links = [grant]
     while True:
         link = links[-1]
@@ -199,7 +199,7 @@ def chain_of(grant: Grant, known: Mapping[str, Grant], dead: Callable[[Grant], b
 
 
 def allows(chains: Iterable[Chain], kind: str, verb: str, scope: Scope | None, now: float) -> bool:
-    """The decision: some chain has the verb, covers the session and is in time, link by link."""
+    """Whether some chain has the verb, covers the session and is not expired, in every link."""
     if verb not in VERBS or (kind != "human" and verb in HUMAN_ONLY):
         return False
     for chain in chains:  # plain loops: this is asked for every request
@@ -240,7 +240,7 @@ def _holds(link: Grant, scope: Scope | None, now: float) -> bool:
 def best_parent(
     chains: Iterable[Chain], verbs: Iterable[str], sessions: Iterable[str], until: float | None, now: float
 ) -> Grant | None:
-    """Of the grants one holds, the first from which such a grant can be made; else the first that can be passed on."""
+    """The first of an operator's grants from which such a grant can be made; else the first that can be passed on."""
     wanted, globs = set(verbs), list(sessions)
     able = [c[0] for c in chains if c[0].depth > 0 and "delegate" in c[0].verbs and timely(c, now)]
     for grant in able:
@@ -254,5 +254,5 @@ def best_parent(
 
 
 def timely(chain: Chain, now: float) -> bool:
-    """Whether no link's time is over."""
+    """Whether no link has expired."""
     return all(link.until is None or now < link.until for link in chain)

@@ -1,1 +1,1 @@
-"""Words and pure rules about sessions: activity, controls, isolation, holdfast.toml. Imports `model` alone."""
+"""Types and pure rules of sessions: activity, controls, isolation, holdfast.toml. Imports `model` alone."""

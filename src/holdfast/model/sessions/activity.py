@@ -1,4 +1,4 @@
-"""What a session is doing, judged from kernel facts alone: never from the text it prints.
+"""Judges what a session is doing from kernel facts only, never from the text it prints.
 
 The order of the rules, first match wins; `judge` is this list in code:
 
@@ -78,12 +78,12 @@ class Activity(NamedTuple):
 
     @property
     def at_shell(self) -> bool:
-        """Whether a command can be typed: an agent that is idle is at its prompt, too, and is no shell."""
+        """Whether a command can be typed: an idle agent is at its prompt too, but is not a shell."""
         return self.kind == "at_prompt" and self.says is None
 
 
 class Look(NamedTuple):
-    """What the terminal shows, as far as it says what the program does. Facts of the emulator, no reading of text."""
+    """Facts of the emulator that hint at what the program does; no text is interpreted."""
 
     alternate: bool = False
     addressed: bool = False  # the cursor was placed by row and column since the foreground group changed
@@ -92,7 +92,7 @@ class Look(NamedTuple):
 
 
 class _Scene(NamedTuple):
-    """The facts as the rules ask for them."""
+    """The facts in the form that the rules use."""
 
     tty: Mapping[str, Any]
     front: Sequence[Thread]  # living threads of the foreground process group
@@ -177,7 +177,7 @@ def _is_interactive_shell(scene: _Scene, thread: Thread) -> bool:
 
 
 def _line_reader(scene: _Scene) -> Activity | None:
-    """A read() in canonical mode: whatever the screen looks like, a line has to be typed for it to go on."""
+    """A read() in canonical mode: it continues only when a line is typed, whatever the screen shows."""
     if not scene.readers or not scene.tty["canonical"]:
         return None
     thread = scene.readers[0]
@@ -187,7 +187,7 @@ def _line_reader(scene: _Scene) -> Activity | None:
 
 
 def _said(scene: _Scene) -> Activity | None:
-    """A program that reads keys says itself whether it works, or what it waits for; no other fact tells these apart."""
+    """A program that reads keys reports its own state, which no other fact shows."""
     said = scene.says
     if said is None or scene.tty["canonical"] or not scene.front:
         return None
@@ -207,7 +207,7 @@ def _screen(scene: _Scene) -> Activity | None:
     if scene.look.alternate:
         if thread is None:
             return Activity("full_screen", "likely", "the alternate screen is on")
-        # Somebody reads keys one by one and has the alternate screen: both halves are facts.
+        # The program reads keys one by one and has the alternate screen: both are facts.
         return _found(scene, thread, "full_screen", certain=raw, note="the alternate screen is on")
     if raw and scene.look.addressed:
         note = "the cursor is placed by row and column"
@@ -221,15 +221,15 @@ def _screen(scene: _Scene) -> Activity | None:
 
 
 def _painted_kind(scene: _Scene, thread: Thread) -> str:
-    """What a program shows that paints the main screen and reads keys: choices, unless it is about to go on by itself,
-    is known to show more than that, or takes pasted text, as agents and editors do."""
+    """The kind of a program that paints the main screen and reads keys: a menu, unless it may continue on its own, is
+    known to show more than that, or accepts pasted text, as agents and editors do."""
     fresh = not _is_hard(scene, thread) and scene.age is not None and scene.age < _quiet_needed(thread)
     more = thread["comm"] in _PAINTERS or thread["comm"] in _RELAYS or scene.look.pastes
     return "full_screen" if fresh or more else "menu"
 
 
 def _reader(scene: _Scene) -> Activity | None:
-    """Whoever else waits for the terminal."""
+    """Any other program that waits for the terminal."""
     if not scene.readers:
         return None
     thread = scene.readers[0]
@@ -251,7 +251,7 @@ def _reader(scene: _Scene) -> Activity | None:
 
 
 def _untold(scene: _Scene) -> Activity | None:
-    """Threads of another uid, and calls whose descriptors the kernel hides: the terminal's mode is left."""
+    """Threads of another uid, and calls whose descriptors the kernel hides: only the terminal's mode is known."""
     untold = [t for t in scene.front if _is_untold(t)]
     if not untold or any(t["state"] != "S" for t in scene.front):
         return None
@@ -312,11 +312,11 @@ def _only_tty_wakes(thread: Thread) -> bool:
 
 
 def _is_hard(scene: _Scene, thread: Thread) -> bool:
-    """Whether nothing but the terminal can make this program go on."""
+    """Whether only the terminal can make this program continue."""
     if not _only_tty_wakes(thread):
         return False
     if thread["pgid"] != scene.tty["foreground_pgid"]:
-        return False  # it reads from behind: what is in front goes its own way
+        return False  # it reads in the background: the foreground program is independent
     return all(
         t["name"] in _IDLE_CALLS or (_only_tty_wakes(t) and t["fd_on_tty"])
         for t in scene.front
@@ -325,7 +325,7 @@ def _is_hard(scene: _Scene, thread: Thread) -> bool:
 
 
 def _quiet_needed(thread: Thread) -> float:
-    """Seconds without output before a program that could go on by itself counts as waiting."""
+    """Seconds without output before a program that could continue on its own counts as waiting."""
     timeout = thread["timeout"]
     turn_s = timeout / 1000 if isinstance(timeout, int) else 0.0
     return FRESH_S + (turn_s if turn_s <= _TURN_S_MAX else 0.0)

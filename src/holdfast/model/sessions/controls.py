@@ -1,12 +1,12 @@
-"""The controls: who may type, resize and signal. One holder, numbered by epoch. Everything that changes them is here.
+"""The state machine of the controls: who may type, resize and signal. One holder, numbered by epoch.
 
     state       event                                     next                what the keeper owes
-    free        anyone takes, types or acts               held, epoch + 1     the epoch on disk first
+    free        an operator takes, types, acts               held, epoch + 1     the epoch on disk first
     held by A   A takes, types or acts                    held                one more hold; the lease runs anew
-    held by A   B takes with force, not of lower rank     held by B, + 1      A's unread input discarded, A told
+    held by A   B takes with force, not of lower rank     held by B, + 1      A's unread input discarded, A notified
                 (a human from a human: B insists)
     held by A   A hands to B                              held by B, + 1      the same
-    held by A   B does anything else                      held by A           B told who holds them, and since when
+    held by A   B does anything else                      held by A           B is refused, with holder and time
     held by A   A releases; the last hold ends            free
     held by A   A's client leaves, A took them from B     held by B, + 1      as when A hands them to B
     held by A   A took over and is away                   held                A warned, once; it is recorded
@@ -29,7 +29,7 @@ ACTION = "action"  # the hold of an act that takes free controls for its duratio
 
 
 class Actor:
-    """Who acts: an operator's id, kind and name, as the host vouched for it."""
+    """An operator's id, kind and name, as vouched for by the host."""
 
     __slots__ = ("kind", "name", "operator")
 
@@ -41,7 +41,7 @@ class Actor:
 
 
 class Refused(Exception):
-    """Someone else holds the controls, the epoch is old, or there is no room."""
+    """Another operator holds the controls, the epoch is old, or a limit is reached."""
 
     def __init__(self, code: str, message: str, hint: str) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class Controls:
         self.holder: Actor | None = None
         self.since = self.acted_at = 0.0
         self.holds: dict[str, Hold] = {}
-        self.origin: Actor | None = None  # whom the holder has them from, and gives them back to
+        self.origin: Actor | None = None  # the previous holder, to whom they are returned
         self.origin_process = 0
         self.ends_at = 0.0  # the time of day at which a takeover ends whose person is away; 0: they are not
 
@@ -75,8 +75,8 @@ class Controls:
             raise self.conflict()
 
     def needs_grant(self, actor: Actor, force: bool = False, insist: bool = False) -> bool:
-        """Whether taking means a new epoch. Raises when it is not allowed at all. A human is asked by a human first:
-        only who insists takes from them."""
+        """Whether taking means a new epoch; raises if it is not allowed. A human must ask another human first:
+        only with `insist` the controls are taken."""
         if self.holder is None:
             return True
         if self.holder.operator == actor.operator:
@@ -84,12 +84,12 @@ class Controls:
         if not force or _RANK.get(actor.kind, 0) < _RANK.get(self.holder.kind, 2):
             raise self.conflict()
         if self.holder.kind == "human" and not insist:
-            raise Refused("conflict", self.who(), "ask for them: hold take SESSION; --force takes them unasked")
+            raise Refused("conflict", self.who(), "ask for them: hold take SESSION; without asking: --force")
         return True
 
     @property
     def there(self) -> bool:
-        """Whether a client of the holder is connected that holds them."""
+        """Whether a client of the holder is connected."""
         return any(hold.there for hold in self.holds.values())
 
     @property
@@ -106,10 +106,10 @@ class Controls:
         return self.acted_at + min(self.times.grace_s, self.times.takeover_s / 2)
 
     def due(self) -> float:
-        """When something is to be done by itself; 0 when there is nothing."""
-        if self.holder is None:  # asked in every turn of a keeper's loop
+        """When the next timed change is due; 0 if none is."""
+        if self.holder is None:  # called in every turn of a keeper's loop
             return 0.0
-        if self._human and len(self.holds) == 1 and self.there:  # and while somebody types
+        if self._human and len(self.holds) == 1 and self.there:  # and while an operator types
             return 0.0
         return min(filter(None, (*map(self._end, self.holds.values()), self._away_due())), default=0.0)
 
@@ -123,14 +123,14 @@ class Controls:
         self.origin, self.origin_process, self.ends_at = None, 0, 0.0
 
     def owe(self, origin: Actor | None, process: int) -> None:
-        """Whom the controls that were granted just now go back to."""
+        """Set the operator to whom the controls are returned."""
         self.origin, self.origin_process = origin, process
 
     def join(self, name: str, hold: Hold, now: float) -> None:
-        """The holder acts again: one more reason, and its time runs anew."""
+        """The holder acts again: add a hold, and restart its time."""
         self.acted_at = now
         if name not in self.holds and len(self.holds) >= HOLDS_MAX:
-            raise Refused("busy", f"the controls are held for {HOLDS_MAX} reasons already", "end some commands first")
+            raise Refused("busy", f"limit reached: the controls have {HOLDS_MAX} holds", "end some commands first")
         if hold.kind in (hold_end.TYPED, hold_end.TAKEN):  # the human is back
             self.holds = {n: h for n, h in self.holds.items() if not h.lost_at}
             self.ends_at = 0.0
@@ -140,14 +140,14 @@ class Controls:
             taken.client = hold.client  # another client of the same person: it moves
 
     def drop(self, name: str) -> bool:
-        """Remove one reason; true when the controls became free."""
+        """Remove one hold; True if the controls became free."""
         if self.holds.pop(name, None) is None or self.holds:
             return False
         self.free()
         return True
 
     def leave(self, name: str, client: str, now: float, *, keep: bool = False) -> str:
-        """A client says that it leaves. ENDS where the controls are free now, BACK where they go to `origin`."""
+        """A client leaves. ENDS if the controls are free now, BACK if they go to `origin`."""
         human = self._human
         if self.holds.pop(name, None) is not None:
             self.acted_at = now
@@ -166,7 +166,7 @@ class Controls:
         return hold_end.ENDS
 
     def lost(self, name: str, now: float) -> bool:
-        """A line was lost without a word; true when the controls became free."""
+        """A connection was lost; True if the controls became free."""
         hold = self.holds.get(name)
         if hold is None:
             return False
@@ -179,7 +179,7 @@ class Controls:
         return False
 
     def gone(self, process: int) -> bool:
-        """A process ended that was watched; true when the controls became free. It gets nothing back, either."""
+        """A watched process ended; True if the controls became free. Nothing is returned to it."""
         if self.origin_process == process:
             self.origin, self.origin_process = None, 0
         ended = [
@@ -190,12 +190,12 @@ class Controls:
         return any(self.drop(name) for name in ended)
 
     def lapse(self, now: float) -> bool:
-        """Remove the holds whose time is over; true when the controls became free."""
+        """Remove expired holds; True if the controls became free."""
         over = [name for name, hold in self.holds.items() if 0 < self._end(hold) <= now]
         return any(self.drop(name) for name in over)
 
     def away(self, now: float, clock: float) -> bool:
-        """Whether the person who took over is to be warned now; `clock` is the time of day."""
+        """Whether to warn the person who took over now; `clock` is the time of day."""
         due = self._away_due()
         if not 0 < due <= now:
             return False
@@ -207,7 +207,7 @@ class Controls:
         self.origin, self.origin_process = None, 0
 
     def processes(self) -> set[int]:
-        """Those that are to be watched."""
+        """The processes to watch."""
         return {hold.process for hold in self.holds.values()} | {self.origin_process}
 
     # -- words
@@ -215,7 +215,7 @@ class Controls:
     def who(self) -> str:
         h = self.holder
         if h is None:
-            return f"nobody holds the controls (epoch {self.epoch})"
+            return f"the controls are free (epoch {self.epoch})"
         return f"{h.name or h.operator} ({h.kind}) holds the controls since {_clock(self.since)} (epoch {self.epoch})"
 
     def conflict(self) -> Refused:

@@ -1,6 +1,6 @@
 """When a hold on the controls ends: one table. Times are passed in, and monotonic.
 
-    hold                                 client leaves  line is lost  process ends      by the clock
+    hold                                 client leaves  disconnected  process ends      by the clock
     an act or a command under way        -              -             an agent's: ends  -
     a text in several pieces             -              grace         an agent's: ends  -
     agent or service, process known      ends           stays         ends              -
@@ -8,16 +8,16 @@
     human, by typing into free controls  ends           grace         -                 -
     human, by taking over                handed back    stays         -                 takeover_max, while away
 
-A takeover is also over when it is released, handed on, or taken by a human. While a line of the person is there it has
-no end; `hold take` alone has no line, so nothing is handed back by itself. Who comes back ends the grace time.
+A takeover is also over when it is released, handed on, or taken by a human. While the person has a connection, it
+has no end; `hold take` alone has none, so nothing is handed back automatically. A reconnect ends the grace time.
 """
 
 from __future__ import annotations
 
 from ..limits import GRACE_S, LEASE_S, TAKEOVER_S
 
-WORK, SENDING, TYPED, TAKEN = "work", "sending", "typed", "taken"  # why the controls are held
-LEAVES, LOST, GONE = "leaves", "lost", "gone"  # what happens to who holds them
+WORK, SENDING, TYPED, TAKEN = "work", "sending", "typed", "taken"  # the reason of a hold
+LEAVES, LOST, GONE = "leaves", "lost", "gone"  # what happens to the holder
 ENDS, STAYS, GRACE, BACK = "ends", "stays", "grace", "back"  # what that does to the hold
 
 _TABLE = {  # (a human's, why): (its client leaves, its line is lost, its process ends)
@@ -34,7 +34,7 @@ _COLUMNS = (LEAVES, LOST, GONE)
 
 
 class Times:
-    """How long: an agent that nobody can watch, a line that was lost, a takeover whose person is away."""
+    """Time limits: of an agent without a watched process, a lost connection, a takeover whose person is away."""
 
     __slots__ = ("grace_s", "lease_s", "takeover_s")
 
@@ -43,18 +43,18 @@ class Times:
 
 
 class Hold:
-    """One reason to have the controls. `client` is whose: it stays the same when a client comes back on a new line.
-    `process` is the pid that the keeper watches for it, 0 where there is none to watch."""
+    """One reason to have the controls. `client` identifies its client, also after a reconnect.
+    `process` is the pid that the keeper watches for it, 0 if there is none."""
 
     __slots__ = ("client", "kind", "lost_at", "process")
 
     def __init__(self, kind: str, client: str = "", process: int = 0) -> None:
         self.kind, self.client, self.process = kind, client, process
-        self.lost_at = 0.0  # when its line was lost, while the grace time runs
+        self.lost_at = 0.0  # when its connection was lost, while the grace time runs
 
     @property
     def there(self) -> bool:
-        """Whether it is a client's that is connected."""
+        """Whether its client is connected."""
         return self.kind == TYPED and not self.lost_at
 
 
@@ -64,7 +64,7 @@ def outcome(human: bool, hold: Hold, event: str) -> str:
 
 
 def end(human: bool, hold: Hold, acted_at: float, there: bool, times: Times) -> float:
-    """The moment at which a hold ends by itself, 0 where there is none. `there`: a line of the holder's is."""
+    """The time at which a hold expires, 0 if it does not. `there`: whether the holder has a connection."""
     if hold.lost_at:
         return hold.lost_at + times.grace_s
     if hold.kind in (WORK, SENDING):

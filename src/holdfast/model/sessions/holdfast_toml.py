@@ -2,7 +2,7 @@
 
 [session.db]
 command = "exec postgres -D data"        # a string is shell source, a list is program and arguments
-wait = "port=5432"                       # what must be true before those that come after it start
+wait = "port=5432"                       # before the sessions with it in `after` start
 
 [session.web]
 command = ["npm", "run", "dev"]
@@ -13,7 +13,7 @@ size = "120x40"
 restart = "on-failure"
 idle_ttl = "2h"
 pipes = false
-isolate = true                           # see only the system and its own folder
+isolate = true                           # access to system files and its own folder only
 read = ["~/.cache/pip"]                  # isolated, but may read these; `write` likewise
 network = false
 limits = { pids = 500, memory = "1G" }
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 FILE = "holdfast.toml"
 RESTART = ("never", "on-failure", "always")
-WAIT_S = 60.0  # a database or a dev server is there by then; a build that takes longer says so with wait_timeout
+WAIT_S = 60.0  # enough for a database or a dev server; a slower one sets wait_timeout
 _WAITS = ("port", "text", "quiet", "input", "exit")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 class Recipe:
-    """One session to start: the arguments of a run request, and how it stands to the others."""
+    """One session to start: the arguments of a run request, and its order."""
 
     __slots__ = (
         "after",
@@ -86,7 +86,7 @@ class Recipe:
         self.write: list[str] = []
 
     def request(self) -> dict[str, Any]:
-        """What `start_request` takes."""
+        """The arguments of `start_request`."""
         return {
             "command": self.command,
             "name": self.name,
@@ -105,7 +105,7 @@ class Recipe:
 
 
 def places(folder: str) -> list[str]:
-    """Where the file may lie: in the folder or in one above it, the nearest first."""
+    """The paths where the file may be: in the folder or above, the nearest first."""
     found = [os.path.join(folder, FILE)]
     while (parent := os.path.dirname(folder)) != folder:
         folder = parent
@@ -114,7 +114,7 @@ def places(folder: str) -> list[str]:
 
 
 def parse(text: str, folder: str) -> dict[str, Recipe]:
-    """Every recipe of a file that lies in `folder`, by name, in the file's order."""
+    """Every recipe of a file in `folder`, by name, in the file's order."""
     import tomllib
 
     try:
@@ -123,20 +123,20 @@ def parse(text: str, folder: str) -> dict[str, Recipe]:
         raise invalid(f"{FILE} is not TOML: {e}", "see hold up --help") from None
     tables = document.get("session", {})
     if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
-        raise invalid(f"{FILE}: sessions are tables", "write [session.NAME]")
+        raise invalid(f"{FILE}: sessions must be tables", "write [session.NAME]")
     recipes = {name: _recipe(ids.check_name(name), table, folder) for name, table in tables.items()}
     for recipe in recipes.values():
         for other in recipe.after:
             if other not in recipes:
                 raise invalid(
-                    f"{FILE}: {recipe.name} comes after {other!r}, which is not there",
+                    f"{FILE}: {recipe.name} has after = {other!r}, which does not exist",
                     _closest(other, recipes) or f"add [session.{other}]",
                 )
     return recipes
 
 
 def in_order(recipes: Mapping[str, Recipe], wanted: Sequence[str]) -> list[Recipe]:
-    """The wanted ones (all, where none is named) with those they come after, each behind what it needs."""
+    """The named sessions (default: all) with those in their `after`, in start order."""
     for name in wanted:
         if name not in recipes:
             hint = _closest(name, recipes) or f"it has {', '.join(recipes) or 'none'}"
@@ -147,7 +147,7 @@ def in_order(recipes: Mapping[str, Recipe], wanted: Sequence[str]) -> list[Recip
     def add(name: str) -> None:
         if name in path:
             circle = " after ".join([*path[path.index(name) :], name])
-            raise invalid(f"{FILE}: {circle} is a circle", "take one `after` out")
+            raise invalid(f"{FILE}: `after` has a cycle: {circle}", "remove one `after`")
         if recipes[name] in out:
             return
         path.append(name)
@@ -181,13 +181,13 @@ def _recipe(name: str, table: dict[str, Any], folder: str) -> Recipe:
     for key, value in table.items():
         where = f"{FILE}: session.{name}.{key}"
         if key not in _KEYS:
-            raise invalid(f"{where} is not known", _closest(key, _KEYS) or f"the keys are {', '.join(_KEYS)}")
+            raise invalid(f"{where} is not a known key", _closest(key, _KEYS) or f"the keys are {', '.join(_KEYS)}")
         try:
             _KEYS[key](recipe, value)
         except HoldfastError as e:
             raise invalid(f"{where}: {e.message}", e.hint) from None
     if not recipe.isolate and (recipe.read or recipe.write or not recipe.network):
-        raise invalid(f"{FILE}: session.{name} says what an isolated program sees", "add isolate = true")
+        raise invalid(f"{FILE}: session.{name} has settings that need isolation", "add isolate = true")
     return recipe
 
 
@@ -274,7 +274,7 @@ def _write(recipe: Recipe, value: object) -> None:
 
 
 def _paths(recipe: Recipe, value: object) -> list[str]:
-    """Relative to the file, as `cwd` is."""
+    """Paths relative to the file, like `cwd`."""
     paths = [os.path.expanduser(path) for path in _words(value, "a list of paths")]
     return [os.path.normpath(os.path.join(recipe.folder, path)) for path in paths]
 

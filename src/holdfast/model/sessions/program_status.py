@@ -1,10 +1,10 @@
-"""OSC 7501, the Program Status Protocol: how a program says that it works, is idle or waits for a person. Pure.
+"""OSC 7501, the Program Status Protocol: a program reports that it works, is idle or waits for a person. Pure.
 
-    ESC ] 7501 ; ? ST                                   a program asks, once, whether it is listened to
-    ESC ] 7501 ; state=blocked:app=NAME:kind=… ST       what it says afterwards (idle, working, blocked, done)
+    ESC ] 7501 ; ? ST                                   a program asks once whether the terminal supports it
+    ESC ] 7501 ; state=blocked:app=NAME:kind=… ST       its later reports (idle, working, blocked, done)
 
-What a program says decides only what the kernel leaves open: whether one that waits for keys waits for its user's
-next wish or for a decision. The texts are the program's own, so they are bounded and shown without control characters.
+A report decides only what the kernel's facts leave open: whether a program that waits for keys waits for the next
+request or for a decision. The texts are the program's, so they are bounded and shown without control characters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REPLY = b"\x1b]7501;?\x1b\\"  # the question itself, as the protocol asks for it
 STATES = ("idle", "working", "blocked", "done")
-AT_REST = ("idle", "done")  # nothing is waited for but the user's next wish
+AT_REST = ("idle", "done")  # waits only for the user's next request
 
 _BEGIN = b"\x1b]7501;"
 _PAYLOAD_MAX = 4096  # bytes: a message of some 3,000 characters; agents send about 100
@@ -29,8 +29,8 @@ _NAME = re.compile(r"[\w.-]{1,40}")
 
 
 class Listener:
-    """Reads a program's output as it comes, in whatever pieces. Keeps what a piece leaves open, and no more;
-    `report` is for its user: the newest one, with what is known of who made it."""
+    """Parses reports in a program's output, in pieces of any size; keeps only an unfinished sequence. The user sets
+    `report`: the newest report and its process."""
 
     __slots__ = ("_held", "heard_at", "report")
 
@@ -45,11 +45,11 @@ class Listener:
         return bool(self._held)
 
     def told(self, now: float) -> dict[str, object] | None:
-        """The newest report, with how many seconds it has stood."""
+        """The newest report, with its age in seconds."""
         return None if self.report is None else {**self.report, "age": now - self.heard_at}
 
     def hear(self, data: bytes) -> tuple[bool, dict[str, str | None] | None]:
-        """Whether the program asked, and the last thing it said."""
+        """Feed output; returns whether the program asked, and its last report."""
         if not self._held and b"]7501;" not in data and b"\x1b" not in data[-len(_BEGIN) :]:
             return False, None
         data = self._held + data
@@ -77,7 +77,7 @@ def _unfinished(data: bytes, end: int) -> bytes:
 
 
 def read(payload: bytes) -> dict[str, str | None] | None:
-    """state, app, kind and message of one report; None where it is none that is known."""
+    """The state, app, kind and message of one report; None if it is not a known report."""
     fields = dict(part.partition("=")[::2] for part in payload.decode("utf-8", "replace").split(":"))
     if fields.get("state") not in STATES:
         return None

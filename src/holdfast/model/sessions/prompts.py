@@ -10,8 +10,8 @@ _MODE = ("canonical", "echo", "icrnl", "inlcr", "vmin", "vtime")
 
 
 def seen_at_prompt(facts: dict[str, Any]) -> list[object] | None:
-    """Which process reads the terminal, in which call and mode; None where the foreground's leader does not, or where
-    something waits to be read. Only to be compared with another: whether it is a prompt is judged elsewhere."""
+    """Which process reads the terminal, in which call and mode; None if the foreground's leader does not, or if unread
+    input waits. Only for comparison: whether it is a prompt is judged elsewhere."""
     tty = facts["tty"]
     for thread in facts["threads"]:
         if thread["tid"] == tty["foreground_pgid"] and thread["fd_on_tty"] is True and thread["state"] == "S":

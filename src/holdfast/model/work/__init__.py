@@ -1,1 +1,1 @@
-"""Words and pure rules about work: effects, tasks, contracts, policies, scopes. Imports `model` alone."""
+"""Types and pure rules of work: effects, tasks, contracts, policies, scopes. Imports `model` alone."""

@@ -1,4 +1,4 @@
-"""The words of the work plane: effects, states, outcomes, and the two errors a durable worker must know."""
+"""The constants of work (effects, states, outcomes) and the errors that a durable worker handles."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# What a repetition of a step's body would do to the world.
+# What running a step's body twice would do.
 EFFECTS = ("none", "idempotent", "verifiable", "unsafe")
 
-# open: the intent is durable, the outcome is not. in_doubt: nobody knows; it is settled, or open again by rule.
+# open: the intent is durable, the outcome is not. in_doubt: unknown; it is settled, or open again by rule.
 STEP_STATES = ("open", "done", "failed", "in_doubt", "settled")
 RUN_STATES = ("active", "done", "failed", "cancelled")
-RUN_STATES_SHOWN = (*RUN_STATES, "parked")  # active, and no worker takes it before a person has done something
-OUTCOMES = ("done", "not_done", "failed")  # what a settlement can say; failed: it ran, and did not succeed
+RUN_STATES_SHOWN = (*RUN_STATES, "parked")  # active, and no worker takes it before a person acts
+OUTCOMES = ("done", "not_done", "failed")  # outcomes of a settlement; failed: it ran, and did not succeed
 DECISIONS = ("execute", "reuse", "in_doubt")
 
-# What a log entry is. The first four are written by the work plane itself, the others by whoever works.
+# Kinds of log entries. Holdfast writes the first four, workers the others.
 LOG_KINDS = (
     "run",
     "action",
@@ -37,18 +37,18 @@ LOG_KINDS = (
 
 
 class Fenced(HoldfastError):
-    """Somebody else is the writer now, or the lease ran out: nothing this worker writes is kept any more."""
+    """Another worker has the run now, or the lease expired: further writes of this worker are refused."""
 
-    def __init__(self, message: str, hint: str = "stop; the run goes on elsewhere, or take it over again") -> None:
+    def __init__(self, message: str, hint: str = "stop; another worker continues the run, or claim it again") -> None:
         super().__init__("fenced", message, hint)
 
 
 class WorkerStopping(BaseException):
-    """A worker was asked to stop: the run's next step is not begun, and another worker goes on from there."""
+    """A worker was asked to stop: the run's next step is not begun, and another worker continues there."""
 
 
 class StepInDoubt(HoldfastError):
-    """A step was begun, its outcome is unknown, and no rule settles it. `report` says what is known."""
+    """A step was begun, its outcome is unknown, and no rule settles it. `report` holds the known facts."""
 
     def __init__(self, message: str, hint: str = "", report: dict[str, Any] | None = None) -> None:
         super().__init__("in_doubt", message, hint or "find out what happened, then: hold step settle RUN KEY")
@@ -60,12 +60,12 @@ class StepInDoubt(HoldfastError):
 
 def check_effect(effect: str) -> str:
     if effect not in EFFECTS:
-        raise invalid(f"there is no effect {str(effect)[:40]!r}", "one of " + ", ".join(EFFECTS))
+        raise invalid(f"no such effect: {str(effect)[:40]!r}", "one of " + ", ".join(EFFECTS))
     return effect
 
 
 def check_word(what: str, word: object, longest: int = KEY_MAX) -> str:
-    """A key, a name or a worker as the store can keep it on every backend: text, bounded, no NUL."""
+    """Check a key, a name or a worker's name for every backend: text, bounded, no NUL."""
     if not isinstance(word, str) or not word:
         raise invalid(f"{what} must be text and not empty", f"got {type(word).__name__}")
     if len(word) > longest:

@@ -1,8 +1,8 @@
-"""What an attempt did to its files: two snapshots of a scope compared, and the patch between them. Pure.
+"""Compares two snapshots of a scope's files, and makes the patch between them. Pure.
 
-A snapshot knows every file of the scope by size, times and hash, in one order, up to a limit that it names. The
-contents of small text files are kept beside it, so that a patch can be made later, by whoever comes after a killed
-runner.
+A snapshot holds size, times and hash of every file of the scope, in one order, up to a limit that it names. The
+contents of small text files are stored next to it, so that the next runner can make the patch after this one was
+killed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ..limits import SNAPSHOT_BYTES_MAX
 
 Json = dict[str, Any]
 LISTED_MAX = 500  # paths of one kind kept with the attempt itself; all of them are in the artifact
-SETTLED_NS = 2_000_000_000  # a file that changed less than this before it was looked at may change again unseen
+SETTLED_NS = 2_000_000_000  # a file that changed less than this before it was read may change again unnoticed
 _CONTEXT = 3  # lines around a change, as diff gives them
-_MATCHED_MAX = 4_000_000  # lines before times lines after that are matched; more are shown as replaced, at once
+_MATCHED_MAX = 4_000_000  # the product of lines before and after that is compared; more are shown as replaced
 
 
 class Entry(NamedTuple):
-    """A file as it was; `sha256` is None where it was too large to be read."""
+    """A file's state; `sha256` is None if it was too large to be read."""
 
     sha256: str | None
     size: int
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 
 
 class Snapshot(msgspec.Struct):
-    """`until` is the last path looked at, where the limit cut the rest off."""
+    """`until` is the last path read, if the limit cut off the rest."""
 
     root: str
     scope: list[str]
@@ -58,7 +58,7 @@ _RANGE = re.compile(r"([\s\S])(?:-([\s\S]))?")
 
 
 class Scope:
-    """Paths relative to the root that belong to a task: globs with `**`; a folder's name means all that is in it."""
+    """A task's paths, relative to the root: globs with `**`; a folder's name means everything in it."""
 
     def __init__(self, globs: Sequence[str], extra: Iterable[str] = ()) -> None:
         wanted = [g for g in (*globs, *extra) if g] or ["**"]
@@ -90,7 +90,7 @@ def translate(glob: str) -> str:
 
 
 def _one_of(letters: str, *, negated: bool) -> str:
-    """A bracket's letters and ranges; a range that runs backwards has no letter in it, as in a shell."""
+    """A bracket's letters and ranges; a reversed range is empty, as in a shell."""
     said = ""
     for first, last in _RANGE.findall(letters):
         if not last:
@@ -103,7 +103,7 @@ def _one_of(letters: str, *, negated: bool) -> str:
 
 
 def order(path: str) -> list[str]:
-    """Paths are taken in this order: a folder's files stand together, so that a limit cuts cleanly."""
+    """The sort key of paths: a folder's files are adjacent, so that a limit cuts cleanly."""
     return path.split("/")
 
 
@@ -114,7 +114,7 @@ _MARK = b"HFS1"
 
 
 def pack(snapshot: Snapshot, contents: Mapping[str, bytes]) -> bytes:
-    """The snapshot and the contents that were kept, as one artifact."""
+    """The snapshot and the stored contents, as one artifact."""
     import zstandard
 
     index = {path: len(data) for path, data in contents.items()}
@@ -155,7 +155,7 @@ def differs(a: Entry, b: Entry) -> bool:
 
 
 def compare(before: Snapshot, after: Snapshot) -> Json:
-    """created, changed and deleted, with hashes before and after; what only the limit hid is in none of them."""
+    """Created, changed and deleted files, with hashes before and after; files beyond the limit are in none of them."""
     ends = [order(s.until) for s in (before, after) if s.until is not None]
     end = min(ends) if ends else None
     created, changed, deleted = [], [], []
@@ -171,9 +171,9 @@ def compare(before: Snapshot, after: Snapshot) -> Json:
             changed.append({"path": path, "before": old.sha256, "after": new.sha256, "size": new.size})
     told: Json = {"created": created, "changed": changed, "deleted": deleted, "limits": []}
     if end is not None:
-        told["limits"].append(f"only the first {len(before.files):,} files were looked at, up to {'/'.join(end)}")
+        told["limits"].append(f"only the first {len(before.files):,} files were read, up to {'/'.join(end)}")
     if unread := max(before.unread, after.unread):
-        told["limits"].append(f"{unread:,} files were too large to be read: they are known by size and time")
+        told["limits"].append(f"{unread:,} files were too large to be read: they are compared by size and time")
     return told
 
 
@@ -182,7 +182,7 @@ def count(changes: Json) -> int:
 
 
 def listed(changes: Any, kind: str) -> list[Json]:
-    """The files that were created, changed or deleted, of what was noted with an attempt, whoever noted it."""
+    """The created, changed or deleted files in an attempt's notes, by any author."""
     found = changes.get(kind) if isinstance(changes, dict) else None
     return (
         [one for one in found if isinstance(one, dict) and isinstance(one.get("path"), str)]
@@ -192,7 +192,7 @@ def listed(changes: Any, kind: str) -> list[Json]:
 
 
 def shortened(changes: Json) -> Json:
-    """As it is kept with the attempt: bounded, and what was left out is counted."""
+    """The list as stored with the attempt: bounded, with the number of omitted paths."""
     told = {**changes, "counts": {k: len(changes[k]) for k in ("created", "changed", "deleted")}}
     for kind in ("created", "changed", "deleted"):
         told[kind] = changes[kind][:LISTED_MAX]
@@ -214,7 +214,7 @@ def is_text(data: bytes) -> bool:
 
 
 def file_patch(path: str, before: bytes | None, after: bytes | None, old_mode: int = 0, new_mode: int = 0) -> str:
-    """One file's part, as git writes it; None is a file that is not there."""
+    """One file's part of the patch, in git's format; None is a missing file."""
     a, b = quoted("a/" + path), quoted("b/" + path)
     head = [f"diff --git {a} {b}"]
     if before is None:

@@ -1,4 +1,4 @@
-"""Policies and backends: how often, by whom and how a project's tasks are tried. Versioned data, checked here. Pure."""
+"""Policies and backends: how a project's tasks are tried. Versioned data, checked here. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TEXT_MAX = 4000  # characters of a classification's detail or focus: a person r
 
 
 def default() -> Json:
-    """What holds for a project without a policy: version 0."""
+    """The policy of a project without one: version 0."""
     return {
         "retry": {**_COUNTS, "delay_s": 0.0},
         "routing": [],
@@ -47,11 +47,11 @@ def default() -> Json:
 
 
 def check(given: object) -> Json:
-    """A policy in full; all faults at once, in one line."""
+    """Check a policy and fill in defaults; reports all errors in one line."""
     if not isinstance(given, dict):
-        raise invalid("a policy is a table of rules", "see docs/tasks.md for an example")
+        raise invalid("a policy must be a table of rules", "see docs/tasks.md for an example")
     if len(repr(given)) > POLICY_BYTES_MAX:
-        raise invalid(f"a policy has at most {POLICY_BYTES_MAX:,} bytes", "name fewer rules")
+        raise invalid(f"a policy has at most {POLICY_BYTES_MAX:,} bytes", "remove some rules")
     made, faults = default(), [f"unknown: {str(k)[:40]!r}" for k in sorted(set(map(str, given)) - _KEYS)]
     retry, more = _retry(given.get("retry", {}))
     made["retry"], faults = retry, faults + more
@@ -78,8 +78,8 @@ def check(given: object) -> Json:
 def _retry(found: object) -> tuple[Json, list[str]]:
     made: Json = {**_COUNTS, "delay_s": 0.0}
     if not isinstance(found, dict):
-        return made, ["retry is a table"]
-    faults = [f"retry does not know {str(k)[:40]!r}" for k in sorted(set(map(str, found)) - made.keys())]
+        return made, ["retry must be a table"]
+    faults = [f"retry has an unknown key: {str(k)[:40]!r}" for k in sorted(set(map(str, found)) - made.keys())]
     for name, value in found.items():
         whole = isinstance(value, int) and not isinstance(value, bool)
         if name in _COUNTS and not (whole and 1 <= value <= _COUNT_MAX):
@@ -136,7 +136,7 @@ def _profiles(found: object) -> tuple[Json, list[str]]:
 
 
 def check_backend(name: object, template: object, env: object, timeout_s: object, terminal: object = False) -> Json:
-    """A backend: the command line that does a task, with {contract} {brief} {task} in its arguments."""
+    """Check a backend: the command line that does a task, with {contract} {brief} {task} in its arguments."""
     check_id(name, "a backend's name")
     faults = command_faults("template", template) if isinstance(template, list) else ["template is a list of words"]
     if env is not None and not (
@@ -154,7 +154,7 @@ def check_backend(name: object, template: object, env: object, timeout_s: object
 
 
 def backends(contract: Mapping[str, Any], policy: Mapping[str, Any], phase: str, id: str) -> list[str]:
-    """Who may do a task, the preferred one first: what the contract asks for, then routing, then the policy's order."""
+    """The backends of a task, the preferred one first: the contract's, then routing, then the policy's order."""
     order = [contract["backend"]] if contract.get("backend") else []
     for rule in policy["routing"]:
         match = rule["match"]
@@ -168,16 +168,16 @@ def backends(contract: Mapping[str, Any], policy: Mapping[str, Any], phase: str,
 
 
 def check_classification(found: object, *, detail: str = "", earlier: int = 0) -> Json:
-    """A classification with all that a report promises; without one, what is known is `detail`."""
+    """A complete classification; without one, only `detail` is known."""
     if found is not None and not isinstance(found, dict):
-        raise invalid("a classification is a table", 'as {"failure_type": "test_failure", "failure_detail": "…"}')
+        raise invalid("a classification must be a table", 'as {"failure_type": "test_failure", "failure_detail": "…"}')
     given = {k: v for k, v in (found or {}).items() if v is not None}
     for name, words in (("failure_type", FAILURE_TYPES), ("convergence", CONVERGENCES)):
         if given.get(name, words[0]) not in words:
-            raise invalid(f"there is no {name} {str(given[name])[:40]!r}", "one of " + ", ".join(words))
+            raise invalid(f"no such {name}: {str(given[name])[:40]!r}", "one of " + ", ".join(words))
     for name in ("failure_detail", "suggested_focus"):
         if len(str(given.get(name, ""))) > _TEXT_MAX:
-            raise invalid(f"{name} has at most {_TEXT_MAX:,} characters", "keep the rest as an artifact")
+            raise invalid(f"{name} has at most {_TEXT_MAX:,} characters", "store the rest as an artifact")
     return {
         "failure_type": "unknown",
         "failure_detail": detail,
@@ -190,7 +190,7 @@ def check_classification(found: object, *, detail: str = "", earlier: int = 0) -
 
 
 def spent(policy: Mapping[str, Any], used: int, classifications: Sequence[Mapping[str, Any] | None]) -> str | None:
-    """Why a task that just failed is not tried again, or None. `classifications`: of its failures, the latest last."""
+    """Why a failed task is not tried again, or None. `classifications`: of its failures, the latest last."""
     retry = policy["retry"]
     if classifications and (classifications[-1] or {}).get("convergence") == "stuck":
         return "it is stuck: attempts fail in the same way"

@@ -1,7 +1,7 @@
-"""What a run's log says: the state at any position of it, and what was thought, done and seen, in order. Pure.
+"""Derives a run's state at any position of its log, and renders its history. Pure.
 
 The state of a run at a position is its last checkpoint up to there with the entries since folded in. Folding reads
-entries and changes a state, nothing else: no step is run, no program asked.
+entries and changes a state, nothing else: no step is run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-# What a checkpoint of an agent holds. Others may be added; these are always there.
+# The fields of an agent's checkpoint. Others may be added; these always exist.
 FIELDS: Json = {
     "goal": None,
     "constraints": [],
@@ -30,7 +30,7 @@ FIELDS: Json = {
     "scratch": {},  # short-term values: name -> {"value", "until"}
 }
 
-# How an entry reads to somebody who wants to know what happened.
+# How history names each kind of entry.
 SAID = {
     "run": "run",
     "message": "said",
@@ -50,12 +50,12 @@ SAID = {
 
 
 def blank() -> Json:
-    """The state of a run that has said nothing yet."""
+    """The state of a run with an empty log."""
     return copy.deepcopy(FIELDS)
 
 
 def owned(fields: Json) -> Json:
-    """Fields as a state may keep them: folding changes these, and must not change what belongs to the caller."""
+    """A copy of the fields: folding changes them, and must not change the caller's."""
     mine = dict(fields)
     for name in ("context", "scratch"):
         if name in mine:
@@ -67,14 +67,14 @@ def owned(fields: Json) -> Json:
 
 
 def fold(state: Json, entry: Json) -> None:
-    """One entry more. Entries are as the log tells them: seq, kind, body, step."""
+    """Apply one log entry (seq, kind, body, step) to the state."""
     rule = _RULES.get(entry["kind"])
     if rule is not None:
         rule(state, entry)
 
 
 def folded(state: Json, entries: Iterable[Json]) -> Json:
-    """All of them, in order. Of where the work stands, which most of them say, only the last word counts."""
+    """Apply all entries in order. Most set the position, of which only the last counts."""
     last, step = None, None
     for entry in entries:
         if entry["kind"] in _POSITIONS:
@@ -89,7 +89,7 @@ def folded(state: Json, entries: Iterable[Json]) -> Json:
 
 
 def text_of(body: Any) -> str:
-    """The words of an entry, whatever its writer made of it."""
+    """The text of an entry, in any of its forms."""
     if isinstance(body, str):
         return body
     if isinstance(body, dict):
@@ -128,7 +128,7 @@ def _question(state: Json, entry: Json) -> None:
 
 
 def _answer(state: Json, entry: Json) -> None:
-    """Of the question that it names (`to`: the question's seq), or of the oldest open one."""
+    """The answer to the question it names (`to`: the question's seq), or to the oldest open one."""
     to = entry["body"].get("to") if isinstance(entry["body"], dict) else None
     for asked in _items(_object(state, "context"), "questions"):
         if isinstance(asked, dict) and asked.get("answer") is None and to in (None, asked.get("seq")):
@@ -137,7 +137,7 @@ def _answer(state: Json, entry: Json) -> None:
 
 
 def _position(state: Json, entry: Json) -> None:
-    """An action or what came of it: where somebody else would go on."""
+    """An action or its outcome: where another worker would continue."""
     said, text = SAID[entry["kind"]], text_of(entry["body"])
     state["resume_point"] = {"seq": entry["seq"], "step": entry.get("step"), "last": said, "text": text}
     if entry.get("step"):
@@ -145,7 +145,7 @@ def _position(state: Json, entry: Json) -> None:
 
 
 def _scratch(state: Json, entry: Json) -> None:
-    """A value kept, and those dropped because their time was over. The clock was read when it was written."""
+    """A value that was set, and expired ones that were dropped. The clock was read when it was written."""
     body = entry["body"]
     kept = _object(state, "scratch")
     kept[body["name"]] = {"value": body["value"], "until": body["until"]}
@@ -154,7 +154,7 @@ def _scratch(state: Json, entry: Json) -> None:
 
 
 def _items(state: Json, name: str) -> list[Any]:
-    """A list under a name; what an agent put there instead is kept as its first element."""
+    """The list of a name; another value that an agent put there becomes its first element."""
     value = state.get(name)
     if not isinstance(value, list):
         value = state[name] = [] if value is None else [value]
@@ -182,13 +182,13 @@ _RULES = {
 
 
 def told(entry: Json) -> Json:
-    """An entry as history shows it: who did what, in which words, and why."""
+    """An entry for history: who did what, its text, and why."""
     body = entry["body"]
     return {**entry, "said": SAID.get(entry["kind"], entry["kind"]), "text": text_of(body), "why": _why(entry)}
 
 
 def differences(before: Json, after: Json) -> list[Json]:
-    """What two states do not share, key by key; lists by the elements that were added, removed or changed."""
+    """The differences of two states, by key; lists by added, removed and changed elements."""
     found = []
     for name in sorted(before.keys() | after.keys()):
         if name not in before:

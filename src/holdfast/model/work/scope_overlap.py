@@ -1,6 +1,6 @@
-"""Whether two tasks may touch the same files: their scopes as globs, compared without looking at any file. Pure.
+"""Whether two tasks may change the same files: compares their scopes' globs, without reading files. Pure.
 
-It errs on one side only: scopes that share a path are always told so; some that share none may be, too.
+It errs on one side only: scopes that share a path always overlap; some that share none may be reported too.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _ANY = ("**",)
 
 
 class _TooLong(Exception):
-    """More would have to be compared than is worth it."""
+    """The limit of comparisons is reached."""
 
 
 def overlap(one: Sequence[str], other: Sequence[str]) -> tuple[str, str] | None:
-    """The first two globs, one of each, that a file could match both; None where no file can. None named is all.
+    """The first two globs, one of each, that a file could match both; None where no file can. An empty scope is all.
 
-    Whoever writes a contract chooses its globs, so the looking is bounded: what is not told apart by then is shared.
+    A contract's author chooses its globs, so the comparison is bounded: at the limit the scopes count as overlapping.
     """
     walk, theirs = _Walk(), [(glob, _parts(glob)) for glob in other or ["**"]]
     for a in one or ["**"]:
@@ -48,7 +48,7 @@ def _parts(glob: str) -> tuple[Name, ...]:
 
 
 class _Walk:
-    """Through two rows at once, each pair of places once; over all pairs of globs so many steps and no more."""
+    """Compares two sequences, each pair of positions once, with a limit of steps over all pairs of globs."""
 
     def __init__(self) -> None:
         self._left = SCOPE_STEPS_MAX

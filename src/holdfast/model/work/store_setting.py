@@ -1,6 +1,6 @@
-"""Which store and cache a home uses: `[store] url` and `[cache] url` of its config.toml. Pure.
+"""The store and cache of a home: `[store] url` and `[cache] url` in its config.toml. Pure.
 
-A password is never in config.toml: it is kept beside it, in a file that only the owner can read.
+A password is never in config.toml: it is in a file next to it that only the owner can read.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SQLITE = "sqlite:///"
 
 
 class Stores(NamedTuple):
-    """As config.toml says; None is the home's own: its work.db, the memory of each process."""
+    """The settings of config.toml; None is the default: the home's work.db, the memory of each process."""
 
     store: str | None = None
     cache: str | None = None
 
 
 def parse(table: Mapping[str, Any]) -> Stores:
-    """From a whole config.toml."""
+    """Parse the settings of a whole config.toml."""
     found = []
     for name in VARIABLES:
         of = table.get(name, {})
@@ -40,12 +40,12 @@ def parse(table: Mapping[str, Any]) -> Stores:
 
 
 def checked(url: object) -> str:
-    """A store's URL as the host can use it: it works in another folder, and so needs the whole path of a file."""
+    """Check a store's URL; a file needs an absolute path, because the host runs in another folder."""
     if isinstance(url, str) and url.startswith(_SQLITE) and len(url) > len(_SQLITE) and "\0" not in url:
         return _SQLITE + os.path.abspath(url[len(_SQLITE) :])
     if isinstance(url, str) and is_server(url) and len(url.partition("://")[2]) > 0:
         return url
-    raise invalid(f"{without_password(str(url))[:80]!r} is no store", f"a store is {FORMS}")
+    raise invalid(f"{without_password(str(url))[:80]!r} is not a valid store URL", f"use {FORMS}")
 
 
 def file_of(url: str) -> str:
@@ -63,7 +63,7 @@ def is_server(url: str) -> bool:
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be shown."""
+    """The URL without its password, for display."""
     scheme, found, rest = url.partition("?")[0].partition("://")  # options may hold a password, too
     account, at, place = rest.rpartition("@")
     user, colon, _ = account.partition(":")
@@ -92,7 +92,7 @@ def split(url: str) -> tuple[str, str | None]:
 
 
 def joined(url: str, password: str | None) -> str:
-    """The other way round; a password that the URL has is the one that counts."""
+    """The URL with its password; one that the URL already has takes precedence."""
     if password is None or url.startswith(_SQLITE) or split(url)[1] is not None:
         return url
     from urllib.parse import quote
@@ -104,7 +104,7 @@ def joined(url: str, password: str | None) -> str:
 
 
 def mismatch(name: str, asked: str, used: str | None) -> HoldfastError | None:
-    """What a client is told whose variable names another one than the home uses; None where it is the same."""
+    """The error for a client whose variable names another store than the home's; None if it is the same."""
     wanted = checked(asked) if name == "store" else asked
     if used is not None and split(wanted)[0] == split(used)[0]:
         return None
@@ -114,7 +114,7 @@ def mismatch(name: str, asked: str, used: str | None) -> HoldfastError | None:
 
 
 def written(text: str, name: str, url: str | None) -> str:
-    """config.toml with the URL in its table, or without it; everything else stays as it is written."""
+    """config.toml with the URL set or removed; everything else is unchanged."""
     import json
     import re
     import tomllib
@@ -139,4 +139,4 @@ def written(text: str, name: str, url: str | None) -> str:
             return made
     except (tomllib.TOMLDecodeError, HoldfastError):
         pass
-    raise invalid(f"config.toml says [{name}] in a form that is not understood here", f"write it by hand: {line}")
+    raise invalid(f"config.toml has [{name}] in a form that hold cannot edit", f"write it by hand: {line}")

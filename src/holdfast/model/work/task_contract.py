@@ -1,10 +1,10 @@
-"""A task's contract: what is wanted, within which bounds, and how one sees that it is done. Checked whole. Pure.
+"""A task's contract: its goal, its limits, and its verification. Checked as a whole. Pure.
 
 goal = "Logging in works without a password"     # `intent` is the same word
 scope = ["src/login/**"]                         # paths relative to the project's root
 constraints = ["no new dependency"]
 acceptance = ["a link in a mail logs in"]
-artifacts = ["docs/login.md"]                    # what will be there afterwards
+artifacts = ["docs/login.md"]                    # files that exist afterwards
 verification = ["pytest -q tests/login", {command = ["make", "lint"], timeout_s = 60}, {profile = "slow"}]
 backend = "claude"
 timeout_s = 1800
@@ -43,7 +43,7 @@ _FAULTS_SHOWN = 8  # of one contract in one line
 
 
 def parse(text: str, where: str) -> Json:
-    """A contract file: JSON where it begins with a brace, else TOML."""
+    """Parse a contract file: JSON if it begins with a brace, else TOML."""
     try:
         if text.lstrip().startswith("{"):
             import json
@@ -56,20 +56,20 @@ def parse(text: str, where: str) -> Json:
     except (ValueError, RecursionError) as e:
         raise invalid(f"{where} is neither JSON nor TOML: {str(e)[:200]}", "see docs/tasks.md for an example") from None
     if not isinstance(found, dict):
-        raise invalid(f"{where} holds no table of fields", "see docs/tasks.md for an example")
+        raise invalid(f"{where} is not a table of fields", "see docs/tasks.md for an example")
     return found
 
 
 def check(
     given: object, *, title: object = None, before: Mapping[str, Any] | None = None, whole: bool = False
 ) -> tuple[Json, Any]:
-    """The contract in full, and what it says it depends on (None: nothing said). All faults at once, in one line.
+    """The complete contract, and its dependencies (None: not given). Reports all errors in one line.
 
-    `before` is the version in force: what is not given stays as it is. `whole`: a file that lacks a goal is refused;
+    `before` is the version in force: fields that are not given stay. `whole`: a file that lacks a goal is refused;
     otherwise the title is the goal.
     """
     if not isinstance(given, dict):
-        raise invalid("a contract is a table of fields", "see docs/tasks.md for an example")
+        raise invalid("a contract must be a table of fields", "see docs/tasks.md for an example")
     fields: Json = dict(given)
     faults: list[str] = []
     depends_on = fields.pop("depends_on", None)
@@ -77,7 +77,7 @@ def check(
         faults += _list_faults("depends_on", depends_on, AFTER_MAX)
     intent = fields.pop("intent", None)
     if intent is not None and fields.setdefault("goal", intent) != intent:
-        faults.append("goal and intent are the same thing, and differ")
+        faults.append("goal and intent mean the same, but differ")
     if title is not None:
         fields["title"] = title
     unknown = sorted(str(k)[:40] for k in fields if k not in KEYS)
@@ -91,7 +91,7 @@ def check(
     made["goal"] = made["goal"] or made["title"]
     faults += _prose_faults("title", made["title"], TITLE_MAX) + _prose_faults("goal", made["goal"], PROSE_MAX)
     if isinstance(made["title"], str) and not all(c.isprintable() for c in made["title"]):
-        faults.append("title is one line of printable text")
+        faults.append("title must be one line of printable text")
     for name in _LISTS:
         faults += _list_faults(name, made[name], LIST_MAX)
     faults += _path_faults(made)
@@ -128,11 +128,11 @@ def _prose_faults(name: str, text: object, most: int) -> list[str]:
     if text is None:
         return []
     if not isinstance(text, str):
-        return [f"{name} is text, not {type(text).__name__}"]
+        return [f"{name} must be text, not {type(text).__name__}"]
     if not text.strip():
         return [f"{name} is empty"]
     if "\0" in text or not _encodes(text):
-        return [f"{name} holds what is no text"]
+        return [f"{name} must contain only text (no NUL)"]
     return [f"{name} has at most {most:,} characters, not {len(text):,}"] if len(text) > most else []
 
 
@@ -146,7 +146,7 @@ def _encodes(text: str) -> bool:
 
 def _list_faults(name: str, found: object, most: int) -> list[str]:
     if not isinstance(found, list):
-        return [f"{name} is a list, not {type(found).__name__}"]
+        return [f"{name} must be a list, not {type(found).__name__}"]
     if len(found) > most:
         return [f"{name} has at most {most:,} entries, not {len(found):,}"]
     faults = [fault for n, text in enumerate(found, 1) for fault in _prose_faults(f"{name}[{n}]", text, PROSE_MAX)]
@@ -154,7 +154,7 @@ def _list_faults(name: str, found: object, most: int) -> list[str]:
 
 
 def _path_faults(made: Json) -> list[str]:
-    """A scope stays within the project: what is outside is nobody's to change or to watch."""
+    """Errors in a scope: it must stay within the project."""
     paths = made["scope"] if isinstance(made["scope"], list) else []
     return [
         f"scope {path[:60]!r} leaves the project's root"
@@ -167,9 +167,9 @@ def _time_faults(name: str, found: object) -> list[str]:
     if found is None:
         return []
     if isinstance(found, bool) or not isinstance(found, (int, float)):
-        return [f"{name} is a number of seconds, not {type(found).__name__}"]
+        return [f"{name} must be a number of seconds, not {type(found).__name__}"]
     if not 0 < found <= CHECK_TIMEOUT_MAX_S:
-        return [f"{name} is between 0 and {CHECK_TIMEOUT_MAX_S:g} seconds, not {found:g}"]
+        return [f"{name} must be between 0 and {CHECK_TIMEOUT_MAX_S:g} seconds, not {found:g}"]
     return []
 
 
@@ -185,9 +185,9 @@ def _name_faults(name: str, found: object) -> list[str]:
 
 
 def _checks(found: object) -> tuple[list[Json], list[str]]:
-    """The verification in full: each a command (shell source, or a program and its arguments) or a profile's name."""
+    """The complete verification: commands (shell source, or a program and its arguments) and profiles' names."""
     if not isinstance(found, list):
-        return [], [f"verification is a list of commands, not {type(found).__name__}"]
+        return [], [f"verification must be a list of commands, not {type(found).__name__}"]
     if len(found) > CHECKS_MAX:
         return [], [f"verification has at most {CHECKS_MAX} commands, not {len(found)}"]
     made: list[Json] = []
@@ -203,11 +203,11 @@ def _checks(found: object) -> tuple[list[Json], list[str]]:
 
 def _check(one: object, name: str) -> tuple[Json, list[str]]:
     table = one if isinstance(one, dict) else {"command": one}
-    faults = [f"{name} does not know {str(k)[:40]!r}" for k in sorted(set(map(str, table)) - _CHECK_KEYS)]
+    faults = [f"{name} has an unknown key: {str(k)[:40]!r}" for k in sorted(set(map(str, table)) - _CHECK_KEYS)]
     faults += _time_faults(f"{name}.timeout_s", table.get("timeout_s"))
     if table.get("profile") is not None:
         if table.get("command") is not None:
-            faults.append(f"{name} is a command or a profile, not both")
+            faults.append(f"{name} must be a command or a profile, not both")
         return {"profile": table["profile"]}, faults + _name_faults("verification profile", table["profile"])
     faults += command_faults(name, table.get("command"))
     return {"command": table.get("command"), "timeout_s": table.get("timeout_s") or CHECK_TIMEOUT_S}, faults
@@ -219,16 +219,16 @@ def command_faults(name: str, command: object) -> list[str]:
     given: list[Any] = command if isinstance(command, list) else [command]
     words = [w for w in given if isinstance(w, str)]
     if len(words) != len(given):
-        return [f"{name} is shell source, or a program and its arguments"]
+        return [f"{name} must be shell source, or a program and its arguments"]
     if not words[0].strip():
         return [f"{name} has an empty command"]
     if any("\0" in w or not _encodes(w) for w in words):
-        return [f"{name} holds a NUL or what is no text"]
+        return [f"{name} must contain only text (no NUL)"]
     return []
 
 
 def expand(contract: Mapping[str, Any], policy: Mapping[str, Any]) -> list[Json]:
-    """The commands to run: profiles are the policy's."""
+    """The commands to run, with the policy's profiles expanded."""
     profiles, made = policy["verification"]["profiles"], []
     for check in contract["verification"]:
         if "profile" not in check:
@@ -242,7 +242,7 @@ def expand(contract: Mapping[str, Any], policy: Mapping[str, Any]) -> list[Json]
 
 
 def first_word(command: object) -> str | None:
-    """The program that a command starts, where that is plain to see."""
+    """The program that a command starts, if that is certain."""
     if isinstance(command, list):
         return str(command[0])
     import shlex
@@ -257,9 +257,10 @@ def first_word(command: object) -> str | None:
 
 
 def impossible(contract: Mapping[str, Any], root: str, look: Callable[[str], str | None]) -> list[str]:
-    """Verification that can never pass: its program is not there. `look` says what is wrong with a path, if anything.
+    """Errors of a verification that can never pass because its program is missing. `look` returns what is wrong with a
+    path, if anything.
 
-    A program that the task itself is to make is named in its artifacts, and looked for when it is needed.
+    A program that the task itself makes is in its artifacts, and is checked when it is needed.
     """
     made = {posixpath.normpath(path) for path in contract["artifacts"]}
     faults = []

@@ -1,4 +1,4 @@
-"""The words of tasks: states and the one table of their transitions, ids, phases, when one is ready. Pure."""
+"""The states of tasks and the table of their transitions; ids, phases and readiness. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 STATUSES = ("pending", "active", "paused", "blocked", "done", "failed", "cancelled")
-SHOWN = ("ready", *STATUSES)  # ready is never stored: pending, and nothing in the way
+SHOWN = ("ready", *STATUSES)  # ready is never stored: it is pending and not held back
 FINISHED = ("done", "cancelled")
 PHASE = "main"  # of a project that names none
 
@@ -31,9 +31,9 @@ FAILURE_TYPES = (
 CONVERGENCES = ("first", "converging", "steady", "diverging", "stuck")
 CHECK_STATES = ("passed", "failed", "timeout", "unknown")
 
-# event -> status before -> status after. What is not here is refused.
+# event -> status before -> status after. Everything else is refused.
 TRANSITIONS: dict[str, dict[str, str]] = {
-    # pending and failed ones only when nothing is in their way; an active one is gone on with
+    # pending and failed ones only if ready; an active one is continued
     "start": {"pending": "active", "failed": "active", "paused": "active", "active": "active"},
     "fail": {"active": "failed", "paused": "failed"},
     "give_up": {"active": "blocked", "paused": "blocked"},  # failed for the last time, or stuck
@@ -46,10 +46,10 @@ TRANSITIONS: dict[str, dict[str, str]] = {
     "edit": {s: s for s in ("pending", "active", "paused", "blocked", "failed")},
 }
 _INSTEAD = {
-    "blocked": "hold task show {id} says why; then hold task unblock {id}",
+    "blocked": "see why: hold task show {id}; then hold task unblock {id}",
     "paused": "hold task unblock {id}, or hold task start {id}",
     "done": "it is finished; add another task",
-    "cancelled": "hold task retry {id} brings it back",
+    "cancelled": "reopen it: hold task retry {id}",
     "active": "hold task show {id}",
     "pending": "hold task start {id}",
     "failed": "hold task start {id}, or hold task show {id}",
@@ -69,7 +69,7 @@ _PAST = {
 
 
 def after(event: str, status: str, id: str) -> str:
-    """The status that follows; refused in one line where none does."""
+    """The status that follows; raises if the event is not allowed."""
     found = TRANSITIONS[event].get(status)
     if found is None:
         raise HoldfastError(
@@ -82,9 +82,9 @@ def after(event: str, status: str, id: str) -> str:
 
 
 def check_id(id: object, what: str = "a task's id") -> str:
-    """Typed by people, shown in tables, part of a key (PROJECT/ID) and of file names."""
+    """Check an id, which is part of keys (PROJECT/ID) and of file names."""
     if not isinstance(id, str) or not id:
-        raise invalid(f"{what} is text and not empty", "as 1.5 or login-form")
+        raise invalid(f"{what} must be text and not empty", "as 1.5 or login-form")
     plain = id.isascii() and all(c.isalnum() or c in "._-+" for c in id) and id[0].isalnum()
     if not plain or len(id) > NAME_MAX:
         raise invalid(
@@ -99,7 +99,7 @@ def key(project: str, id: str) -> str:
 
 
 def split(wanted: object) -> tuple[str | None, str]:
-    """What a TASK argument names: PROJECT/ID, or an ID of the current project."""
+    """Split a TASK argument: PROJECT/ID, or an ID of the current project."""
     project, found, id = str(wanted).rpartition("/")
     if not found:
         return None, check_id(wanted)
@@ -110,11 +110,11 @@ def check_phases(phases: object) -> list[str]:
     if phases is None or phases == []:
         return [PHASE]
     if not isinstance(phases, list) or len(phases) > PHASES_MAX:
-        raise invalid(f"phases are a list of at most {PHASES_MAX} names", "--phase NAME, once for each, in order")
+        raise invalid(f"phases must be a list of at most {PHASES_MAX} names", "--phase NAME, once for each, in order")
     for phase in phases:
         check_id(phase, "a phase's name")
     if len(set(phases)) != len(phases):
-        raise invalid("a phase is named twice", "phases are told apart by their names")
+        raise invalid("duplicate phase name", "give each phase once")
     return list(phases)
 
 
@@ -122,7 +122,7 @@ def check_phases(phases: object) -> list[str]:
 
 
 def active_phase(phases: Sequence[str], used: Iterable[str], unfinished: Iterable[str]) -> str | None:
-    """The first phase with something left to do; without any, the first one after the last that had tasks."""
+    """The first phase with open tasks; without any, the first one after the last that had tasks."""
     left, had = set(unfinished), set(used)
     for phase in phases:
         if phase in left:
@@ -138,7 +138,7 @@ def sort_phases(phases: Sequence[str], active: str | None) -> tuple[list[str], l
 
 
 def find_cycle(task: str, needs: Iterable[str], edges: Mapping[str, Iterable[str]]) -> list[str] | None:
-    """The way from a task back to itself, if it needed these; `edges` are the dependencies there are."""
+    """The cycle from a task back to itself, if it depended on these; `edges` are the existing dependencies."""
     came: dict[str, str] = {}
     ahead = [(need, task) for need in needs]
     while ahead:
@@ -156,18 +156,18 @@ def find_cycle(task: str, needs: Iterable[str], edges: Mapping[str, Iterable[str
 
 
 def ready(status: str, *, waiting: int, phase: str, active: str | None, retry_at: int, now: int) -> bool:
-    """Whether somebody could start it now: nothing is in its way, and if it failed, another attempt is due."""
+    """Whether it can be started now: nothing holds it back, and after a failure another attempt is due."""
     free = status == "pending" or (status == "failed" and retry_at <= now)
     return free and waiting == 0 and phase == active
 
 
 def shown(status: str, is_ready: bool) -> str:
-    """The status as it is told. One that failed is told so, though it may be ready to be tried again."""
+    """The status for display. A failed one is shown as failed, even if it is ready for another attempt."""
     return "ready" if is_ready and status == "pending" else status
 
 
 def current(projects: Sequence[tuple[str, str]], cwd: str | None) -> str:
-    """The project meant without a name, of (name, root): the deepest root that holds `cwd`, or the only one."""
+    """The default project, of (name, root): the deepest root that contains `cwd`, or the only one."""
     here = (cwd or "").rstrip("/") + "/"
     holding = [(len(root), name) for name, root in projects if cwd and here.startswith(root.rstrip("/") + "/")]
     if holding:
@@ -175,9 +175,9 @@ def current(projects: Sequence[tuple[str, str]], cwd: str | None) -> str:
         names = sorted(name for length, name in holding if length == deepest)
         if len(names) == 1:
             return names[0]
-        raise invalid(f"{len(names)} projects live in this folder: {', '.join(names[:5])}", "name one: --project NAME")
+        raise invalid(f"{len(names)} projects have this folder: {', '.join(names[:5])}", "give one: --project NAME")
     if len(projects) == 1:
         return projects[0][0]
     if not projects:
-        raise HoldfastError("not_found", "there is no project yet", "hold project init NAME")
-    raise invalid(f"there are {len(projects)} projects and none lives in this folder", "name one: --project NAME")
+        raise HoldfastError("not_found", "no project yet", "hold project init NAME")
+    raise invalid(f"there are {len(projects)} projects, and none has this folder", "give one: --project NAME")

@@ -1,4 +1,4 @@
-"""What a verification's session says became of its commands: the record that verifier.py writes. Pure."""
+"""Reads the record of a verification's results, which verifier.py writes. Pure."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import json
 from typing import Any
 
 Json = dict[str, Any]
-READ_BYTES = 4 << 20  # of the log's end, where the record is: 64 commands with 4 KiB each, escaped, fit with room
+READ_BYTES = 4 << 20  # of the log's end, where the record is: 64 commands with 4 KiB each, escaped, fit
 
 
 def told(said: bytes) -> dict[int, Json]:
-    """The result of each command by its number; one that nobody saw the end of is not there."""
+    """The result of each command by its number; without commands whose end is unknown."""
     found: dict[int, Json] = {}
     for line in said.splitlines():
         try:
             about = json.loads(line)
         except ValueError:
-            continue  # the beginning is cut off, or it was killed while it wrote
+            continue  # the beginning is missing, or it was killed while writing
         if isinstance(about, dict) and isinstance(about.get("results"), list):
             found |= dict(enumerate(about["results"]))
         elif isinstance(about, dict) and "result" in about:
@@ -25,7 +25,7 @@ def told(said: bytes) -> dict[int, Json]:
 
 
 def commands(words: list[str]) -> list[Any] | None:
-    """The commands that such a session was started to run; None where it is none."""
+    """The commands that a verification's session was started to run; None if it is not one."""
     if len(words) != 4 or words[1] != "-I":
         return None
     try:
@@ -35,7 +35,7 @@ def commands(words: list[str]) -> list[Any] | None:
 
 
 def agree(results: list[Json], ran: list[Any], said: bytes) -> bool:
-    """Whether results are what the session's own record says of exactly these commands."""
+    """Whether results match the session's own record for exactly these commands."""
     found = told(said)
     kept = [(found.get(n, {}).get("state", "unknown"), found.get(n, {}).get("exit_code")) for n in range(len(ran))]
     return [r.get("command") for r in results] == ran and [
