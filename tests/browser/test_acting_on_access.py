@@ -115,7 +115,7 @@ def test_a_device_is_paired_by_a_code_that_works_once_and_says_where_it_reaches(
     assert link.startswith(url)  # the address that the page itself came by
     assert qr.read(_drawn(desk)) == link
     dialog = desk.get_by_role("dialog", name="Pair a device")
-    expect(dialog).to_contain_text("this machine alone")
+    expect(dialog).to_contain_text("This address works on this machine only")
     expect(dialog).to_contain_text("ssh -L")
     elsewhere = chrome.context(chromium, phone=True)
     phone = elsewhere.new_page()

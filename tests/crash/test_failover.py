@@ -161,7 +161,7 @@ def test_a_worker_that_is_asked_to_stop_gives_its_run_back_between_two_steps(
     assert first.wait() == 0, first.said
     status = host.work.status(run)
     if status["state"] == "active":  # else the last batch was the one under way
-        assert f"migrate {run}: given back" in first.said
+        assert f"migrate {run}: released" in first.said
         assert (status["leased"], status["in_doubt"]) == (False, [])
     crew.add("--standby", "--lease", "10m")  # it does not wait for a lease: there is none
     until(lambda: host.work.status(run)["state"] != "active", timeout=DEADLINE_S, pause=0.1)

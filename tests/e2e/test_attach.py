@@ -238,7 +238,7 @@ def test_attaching_from_inside_a_session_is_refused_with_a_hint(hold: HomeForTes
     s = hold.run("cat")
     with AttachedTerminal(hold, "attach", s.id, HOLDFAST_SESSION=s.id) as terminal:
         assert terminal.wait() == 5
-        assert "already" in terminal.screen.text()
+        assert "this terminal is inside that session" in terminal.screen.text()
 
 
 def test_attach_without_a_terminal_is_a_usage_error(hold: HomeForTests) -> None:

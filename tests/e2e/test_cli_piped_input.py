@@ -129,7 +129,7 @@ def test_a_program_that_ends_before_it_took_its_input_passes_its_code_and_that_i
         go.touch()
         code, _, said = it.end()
         assert (code, len(said)) == (3, 1)
-        assert said[0].startswith("hold: busy did not take the last ")
+        assert said[0].startswith("hold: busy did not read the last ")
 
 
 def test_output_goes_on_while_the_program_does_not_read(hold: HomeForTests, tmp_path: Path) -> None:

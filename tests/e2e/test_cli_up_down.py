@@ -55,7 +55,7 @@ def test_up_starts_what_the_nearest_file_describes_and_leaves_what_runs(hold: Ho
     pid = one.status().pid
     again = up(hold, project)
     assert again.code == 0
-    assert again.err.count("left alone") == 2
+    assert again.err.count(" is already running\n") == 2
     assert one.status().pid == pid
 
 
@@ -100,7 +100,7 @@ def test_a_mistake_in_the_file_is_one_line_and_starts_nothing(hold: HomeForTests
     (project / "holdfast.toml").write_text('[session.one]\ncomand = "cat"\n')
     answer = up(hold, project)
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err == "hold: holdfast.toml: session.one.comand is not known; did you mean command?\n"
+    assert answer.err == "hold: holdfast.toml: session.one.comand is not a known key; did you mean command?\n"
     assert not (hold.path / "host.sock").exists()
     assert up(hold, project, "--web", "8080").code == 2
 

@@ -47,7 +47,7 @@ def test_a_command_runs_once_as_a_step_and_gives_its_output_and_code_again(
     assert (first.code, first.out) == (0, "out\n"), first.err
     again = hold(*words, timeout=DEADLINE_S)
     assert (again.code, again.out) == (0, "out\n")
-    assert "done before" in again.err
+    assert "is already done; showing its recorded result" in again.err
     assert (tmp_path / "ran").read_text() == "ran\n"
     step = step_of(host, run)
     assert (step["state"], step["session"], step["result"]["exit_code"]) == ("done", shell.id, 0)

@@ -73,5 +73,5 @@ async def test_long_outputs_keep_their_ends_and_a_picture_is_an_address(hold: Ho
         assert isinstance(content, types.BlobResourceContents)
         assert content.mime_type == "image/png"
         assert base64.b64decode(content.blob) == b"\x89PNG" + bytes(50_000)
-        with pytest.raises(Exception, match="no resource"):
+        with pytest.raises(Exception, match="no such resource"):
             await tools.client.read_resource(more["uri"].replace("image%2Fpng", "image%2Fgif"))

@@ -346,10 +346,10 @@ def test_mistakes_are_one_line_with_what_to_do(hold: HomeForTests, worker: Any, 
     for jobs, code, said in (
         ("app", 2, "is not MODULE:JOBS"),
         ("app:", 2, "is not MODULE:JOBS"),
-        ("nowhere:jobs", 3, "no module 'nowhere' here"),
+        ("nowhere:jobs", 3, "no module 'nowhere' in this folder or on PYTHONPATH"),
         ("app:others", 3, "others = holdfast.Jobs()"),
-        ("app:holdfast", 3, "has no jobs"),
-        ("app:empty", 2, "has no job yet"),
+        ("app:holdfast", 3, "has no Jobs object"),
+        ("app:empty", 2, "has no jobs"),
         ("bad:jobs", 2, "ModuleNotFoundError: No module named 'no_such_module'"),
         ("worse:jobs", 2, "RuntimeError: two"),
     ):

@@ -305,7 +305,7 @@ def test_what_it_starts_never_sees_more(hold: HomeForTests, inside: Session, wor
     (secret / "file").write_text("SECRET")
     (work / "link").symlink_to(secret)
     for words in (f"--write {secret}", f"--read {secret}", "--cwd /", f"--cwd {secret}", f"--cwd {tmp_path}"):
-        assert "not this session's" in fails(inside, f"{HOLD} run -d --isolate {words} -- true")
+        assert "this session may not " in fails(inside, f"{HOLD} run -d --isolate {words} -- true")
     fails(inside, f"{HOLD} run -d --as op_other -- true")
     # A link in its own folder is its own to make; followed inside, it leads to nothing.
     told(inside, f"{HOLD} run -d -n linked --isolate --write link -- sh -c 'cat {work}/link/file; echo rc $?; cat'")

@@ -173,7 +173,7 @@ def test_a_link_is_drawn_in_the_terminal_and_says_where_it_reaches(hold: HomeFor
     done = hold("web", "link", "--qr")
     *picture, link = done.out.splitlines()
     assert qr.read(qr.from_terminal("\n".join(picture), coloured=False)) == link
-    assert "this machine alone" in done.err
+    assert "this address is reachable from this machine only" in done.err
     for words in (
         ("--web-url", "https://x"),
         ("--web", "0", "--web-url", "nonsense"),

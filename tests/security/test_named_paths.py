@@ -43,7 +43,7 @@ async def test_over_http_no_file_of_the_owner_is_read(hold: HomeForTests, tmp_pa
         assert "file" not in shown["claim"]
         run = (await tools("task", do="start", task="t"))["run"]
         for path in (key, secret, "/etc/passwd", "/no/such/file"):  # the answer does not tell which of them are there
-            with pytest.raises(Refused, match="over HTTP an artifact comes with its content") as refused:
+            with pytest.raises(Refused, match="a path cannot be read over HTTP") as refused:
                 await tools("artifact", run=run, name="x", path=str(path))
             assert refused.value.code == "not_allowed"
             with pytest.raises(Refused, match="not over HTTP"):

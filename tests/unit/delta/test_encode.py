@@ -186,7 +186,7 @@ def test_what_json_cannot_tell_apart_is_encoded_each_time():
     [
         ({"a": "\ud800"}, "UTF-8"),
         ({"a": object()}, "JSON"),
-        ({1: "a"}, "keys are texts"),
+        ({1: "a"}, "keys must be text"),
         ({"a": {1: "a"}}, "JSON"),
         ({"\ud800": 1}, "UTF-8"),
     ],
@@ -226,7 +226,7 @@ def test_a_damaged_record_is_never_restored_as_something_else(state, data):
 
 def test_a_state_beyond_the_limit_is_refused_with_what_to_do(monkeypatch):
     monkeypatch.setattr(encode, "STATE_BYTES_MAX", 1000)
-    with pytest.raises(HoldfastError, match="can be saved") as caught:
+    with pytest.raises(HoldfastError, match="the limit is") as caught:
         Encoder().change({"a": "x" * 2000})
     assert caught.value.code == "invalid"
 

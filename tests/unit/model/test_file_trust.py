@@ -30,7 +30,7 @@ PLAIN = [("/home/me", Seen(ME, 0o40755)), ("/home", Seen(ROOT, 0o40755)), ("/", 
         (Seen(ME, 0o40702), PLAIN, "can write to"),
         (Seen(ROOT, 0o41777), PLAIN, "can write to"),
         (Seen(ME, 0o40700), [("/tmp", Seen(ROOT, 0o41777)), ("/", Seen(ROOT, 0o40755))], None),
-        (Seen(ME, 0o40700), [("/open", Seen(ROOT, 0o40777)), ("/", Seen(ROOT, 0o40755))], "in the place of"),
+        (Seen(ME, 0o40700), [("/open", Seen(ROOT, 0o40777)), ("/", Seen(ROOT, 0o40755))], "any user can replace"),
     ],
 )
 def test_a_home_is_the_callers_alone(home: Seen, above: list[tuple[str, file_trust.Stat]], why: str | None) -> None:

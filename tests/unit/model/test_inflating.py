@@ -64,7 +64,7 @@ def test_a_record_that_says_more_than_a_state_can_have_is_damaged_and_allocates_
 def test_records_that_each_add_a_little_too_much_are_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode, "STATE_BYTES_MAX", 10_000)
     records = [encode._pack({f"k{n}": [(0, 0, bytes(4000))]}, []) for n in range(3)]
-    with pytest.raises(HoldfastError, match="larger than one can be"):
+    with pytest.raises(HoldfastError, match="larger than the limit"):
         encode.restore(records, "0" * 64)
 
 

@@ -49,7 +49,7 @@ def told(entry: dict[str, Any], names: bool = True) -> str:
         ),
         (
             {"kind": "ended", "session": "ses_web", "session_name": "web", "exit": {"known": False}},
-            "the program ended, nobody saw how in web",
+            "the program ended: exit status unknown in web",
         ),
     ],
 )

@@ -13,7 +13,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** A browser comes in by a link that works once. */
+        /** Log a browser in with a link that works once. */
         post: operations["post_login"];
         delete?: never;
         options?: never;
@@ -30,7 +30,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** This browser is out; its sockets close. */
+        /** Log this browser out; its sockets close. */
         post: operations["post_logout"];
         delete?: never;
         options?: never;
@@ -47,7 +47,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** A link that logs another device in, once. */
+        /** Make a login link for another device; it works once. */
         post: operations["post_links"];
         delete?: never;
         options?: never;
@@ -62,7 +62,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who asks, where, and what they may do. */
+        /** The caller, this host, and the caller's rights. */
         get: operations["get_me"];
         put?: never;
         post?: never;
@@ -79,7 +79,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What runs; with all=1 the ended ones too. */
+        /** Running sessions; with all=1 also ended ones. */
         get: operations["get_sessions"];
         put?: never;
         /** Start a session. */
@@ -101,7 +101,7 @@ export interface paths {
         get: operations["get_sessions_session"];
         put?: never;
         post?: never;
-        /** Forget an ended session, its output too. */
+        /** Remove an ended session and its output. */
         delete: operations["delete_sessions_session"];
         options?: never;
         head?: never;
@@ -134,7 +134,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Give the controls back. */
+        /** Release the controls. */
         post: operations["post_sessions_session_release"];
         delete?: never;
         options?: never;
@@ -236,7 +236,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Give it another name. */
+        /** Rename it. */
         post: operations["post_sessions_session_rename"];
         delete?: never;
         options?: never;
@@ -268,7 +268,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who did what in it. */
+        /** Its timeline: who did what. */
         get: operations["get_sessions_session_timeline"];
         put?: never;
         post?: never;
@@ -302,7 +302,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Files it has open, and what is known of those it changed. */
+        /** Files it has open, and files known to be changed. */
         get: operations["get_sessions_session_touched"];
         put?: never;
         post?: never;
@@ -319,7 +319,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Recorded output with its times, a page at a time. */
+        /** Recorded output with times, page by page. */
         get: operations["get_sessions_session_recording"];
         put?: never;
         post?: never;
@@ -336,7 +336,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who did what when, commands with exit codes, checkpoints. */
+        /** Marks: who did what, commands with exit codes, checkpoints. */
         get: operations["get_sessions_session_marks"];
         put?: never;
         post?: never;
@@ -353,7 +353,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What waits for a person, looked at now; with all=1 also what is over. */
+        /** Items that wait for a person, checked now; with all=1 also closed ones. */
         get: operations["get_inbox"];
         put?: never;
         post?: never;
@@ -421,7 +421,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Where a project stands. */
+        /** A project's status. */
         get: operations["get_projects_project"];
         put?: never;
         post?: never;
@@ -455,7 +455,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A task whole. */
+        /** A task with its contract, attempts and history. */
         get: operations["get_tasks_project_task"];
         put?: never;
         post?: never;
@@ -523,7 +523,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Where a run stands. */
+        /** A run's status. */
         get: operations["get_runs_run"];
         put?: never;
         post?: never;
@@ -540,7 +540,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What was thought, done and seen. */
+        /** A run's log: what was thought, done and observed. */
         get: operations["get_runs_run_history"];
         put?: never;
         post?: never;
@@ -557,7 +557,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What a run produced. */
+        /** A run's artifacts. */
         get: operations["get_runs_run_artifacts"];
         put?: never;
         post?: never;
@@ -608,7 +608,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What changed from one to another. */
+        /** The differences between two checkpoints. */
         get: operations["get_runs_run_checkpoints_diff"];
         put?: never;
         post?: never;
@@ -625,7 +625,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One with its state. */
+        /** A checkpoint with its state. */
         get: operations["get_runs_run_checkpoints_seq"];
         put?: never;
         post?: never;
@@ -644,7 +644,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say what became of a step in doubt. */
+        /** Settle a step in doubt. */
         post: operations["post_runs_run_steps_key_settle"];
         delete?: never;
         options?: never;
@@ -659,7 +659,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The brief for whoever goes on. */
+        /** The resume brief for the next worker. */
         get: operations["get_resume"];
         put?: never;
         post?: never;
@@ -693,7 +693,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who is enrolled, with their grants; with all=1 also the revoked. */
+        /** Enrolled operators with their grants; with all=1 also revoked ones. */
         get: operations["get_operators"];
         put?: never;
         /** Enrol an operator. */
@@ -713,7 +713,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Give an operator one more grant. */
+        /** Give an operator a grant. */
         post: operations["post_operators_target_grants"];
         delete?: never;
         options?: never;
@@ -730,7 +730,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** End an operator, or one grant: its channels close at once. */
+        /** Revoke an operator or one grant: its connections close at once. */
         post: operations["post_operators_target_revoke"];
         delete?: never;
         options?: never;
@@ -745,7 +745,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Check every hash and signature of the journal. */
+        /** Verify every hash and signature of the journal. */
         get: operations["get_journal_verify"];
         put?: never;
         post?: never;
@@ -779,7 +779,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document. */
+        /** This API description. */
         get: operations["get_openapi_json"];
         put?: never;
         post?: never;
@@ -795,7 +795,7 @@ export interface components {
     schemas: {
         /**
          * Ack
-         * @description Everything up to this offset is shown.
+         * @description Everything up to this offset was shown.
          */
         Ack: {
             /** @enum {unknown} */
@@ -834,7 +834,7 @@ export interface components {
         };
         /**
          * Answer
-         * @description One of the three. A text or a secret is typed where a program waits; neither is kept, and a secret not echoed.
+         * @description Exactly one of the three. A text or a secret is typed into the waiting program; neither is stored.
          */
         Answer: {
             /** @default null */
@@ -921,7 +921,7 @@ export interface components {
         };
         /**
          * Because
-         * @description A change; `why` is kept in the journal.
+         * @description A change; `why` is recorded in the journal.
          */
         Because: {
             /** @default null */
@@ -929,7 +929,7 @@ export interface components {
         };
         /**
          * Brief
-         * @description All that somebody needs to go on; `text` is the same as Markdown.
+         * @description Everything needed to continue; `text` is the same as Markdown.
          */
         Brief: {
             of: string;
@@ -961,7 +961,7 @@ export interface components {
         };
         /**
          * Change
-         * @description `question` goes with block: what somebody is to answer. `why` of unblock is the answer.
+         * @description `question`: with block, the question for a person. `why`: with unblock, the answer.
          */
         Change: {
             /** @default null */
@@ -1109,7 +1109,7 @@ export interface components {
         };
         /**
          * Entry
-         * @description One entry of a run's log: `said` and `text` are it in words.
+         * @description One entry of a run's log; `said` and `text` render it as text.
          */
         Entry: {
             seq: number;
@@ -1141,14 +1141,14 @@ export interface components {
         };
         /**
          * Failed
-         * @description What is wrong, and what to do.
+         * @description An error: what is wrong, and what to do.
          */
         Failed: {
             error: components["schemas"]["Error"];
         };
         /**
          * Folder
-         * @description Files below the session's folder that changed since it began, whoever changed them; see `whole`.
+         * @description Files below the session's folder that changed since it began, by any process; see `whole`.
          */
         Folder: {
             root: string;
@@ -1164,7 +1164,7 @@ export interface components {
         };
         /**
          * Give
-         * @description One more grant, never wider than the giver's own; on all sessions unless some are named.
+         * @description A new grant, never wider than the giver's rights; on all sessions by default.
          */
         Give: {
             verbs: string[];
@@ -1177,7 +1177,7 @@ export interface components {
         };
         /**
          * Grant
-         * @description What an operator may do (`verbs`), on which sessions (patterns), until when; `state` says whether now.
+         * @description A grant: `verbs`, on `sessions` (patterns), `until` a time; `state` says whether it is in force.
          */
         Grant: {
             id: string;
@@ -1194,7 +1194,7 @@ export interface components {
         };
         /**
          * Hand
-         * @description To whom (a name or an id; without one, back to whom they were taken from), and what to say to them.
+         * @description The new holder (name or id; default: the operator they were taken from), and a note.
          */
         Hand: {
             /** @default null */
@@ -1206,7 +1206,7 @@ export interface components {
         };
         /**
          * Happened
-         * @description `kind` is session, task or run; `offset` is where its output of that time begins.
+         * @description `kind` is session, task or run; `offset` is where its output since then begins.
          */
         Happened: {
             kind: string;
@@ -1221,7 +1221,7 @@ export interface components {
         };
         /**
          * Held
-         * @description How the controls stand; `flushed` bytes of unread input were discarded.
+         * @description The state of the controls; `flushed` bytes of unread input were discarded.
          */
         Held: {
             controls: Record<string, never>;
@@ -1230,7 +1230,7 @@ export interface components {
         };
         /**
          * HeldBack
-         * @description The attempt under way that a task waits for, because its files (`scope`) may be the other's (`overlaps`).
+         * @description The active attempt that a task waits for, because its `scope` overlaps the other's (`overlaps`).
          */
         HeldBack: {
             task_id: string;
@@ -1240,7 +1240,7 @@ export interface components {
         };
         /**
          * History
-         * @description In order; go on with after=(the last seq). With at=, also the state then.
+         * @description Entries in order; continue with after=(the last seq). With at=, also the state at that point.
          */
         History: {
             run: string;
@@ -1265,7 +1265,7 @@ export interface components {
         };
         /**
          * Input
-         * @description Type. `seq` only ever grows for one `client`: sent again with the same number, it is typed once.
+         * @description Type. `seq` only grows for one `client`: sent again with the same number, it is typed once.
          */
         Input: {
             /** @enum {unknown} */
@@ -1284,7 +1284,7 @@ export interface components {
         };
         /**
          * Link
-         * @description It works once, until then: ADDRESS/#login=TOKEN. `addresses` are all that this port answers to.
+         * @description Works once, until it expires: ADDRESS/#login=TOKEN. `addresses` are all addresses of this port.
          */
         Link: {
             token: string;
@@ -1294,14 +1294,14 @@ export interface components {
         };
         /**
          * Login
-         * @description What stands after `#login=` in the link.
+         * @description The token after `#login=` in the link.
          */
         Login: {
             token: string;
         };
         /**
          * Mark
-         * @description Something to jump to. `kind`: human, agent, service, command, checkpoint or host.
+         * @description A point to jump to. `kind`: human, agent, service, command, checkpoint or host.
          */
         Mark: {
             at: string;
@@ -1324,7 +1324,7 @@ export interface components {
         };
         /**
          * Me
-         * @description Who asks, where, and what they may do.
+         * @description The caller, this host, and the caller's rights.
          */
         Me: {
             operator: components["schemas"]["Operator"];
@@ -1333,7 +1333,7 @@ export interface components {
         };
         /**
          * NewLink
-         * @description For a browser of one's own; the owner may make one for another person (`operator`, a name or an id).
+         * @description A link for another browser of the caller; the owner may make one for another person (`operator`: name or id).
          */
         NewLink: {
             /** @default null */
@@ -1355,7 +1355,7 @@ export interface components {
         };
         /**
          * Noted
-         * @description What one attempt at a task did to its files, by its own look before and after; `omitted` more are not listed.
+         * @description The files that an attempt at a task changed, compared before and after; `omitted` more are not listed.
          */
         Noted: {
             task: string;
@@ -1458,7 +1458,7 @@ export interface components {
         };
         /**
          * ProjectState
-         * @description Where a project stands.
+         * @description A project's status.
          */
         ProjectState: {
             project_name: string;
@@ -1487,7 +1487,7 @@ export interface components {
         };
         /**
          * Recorded
-         * @description `output` has `data` (base64) from `offset` on; `size` has cols and rows; `gap` reaches from `offset` to `to`.
+         * @description `output` has `data` (base64) from `offset` on; `size` has cols and rows; `gap` is from `offset` to `to`.
          */
         Recorded: {
             at: number;
@@ -1506,7 +1506,7 @@ export interface components {
         };
         /**
          * Recording
-         * @description A page of events, times in seconds since 1970; the next one with from=next, None where this was the last.
+         * @description A page of events, times in seconds since 1970; the next page with from=next, None if this is the last.
          */
         Recording: {
             session: string;
@@ -1530,7 +1530,7 @@ export interface components {
         };
         /**
          * Report
-         * @description What was done between two moments, by whom, with what result.
+         * @description What was done between two times, by whom, with what result.
          */
         Report: {
             since: string | null;
@@ -1546,7 +1546,7 @@ export interface components {
         };
         /**
          * Resize
-         * @description How large this window is; the terminal follows while its controls are held from here.
+         * @description This window's size; the terminal follows while this client holds its controls.
          */
         Resize: {
             /** @enum {unknown} */
@@ -1556,7 +1556,7 @@ export interface components {
         };
         /**
          * Revoked
-         * @description How many channels and requests were ended with it.
+         * @description The number of connections and requests that were ended with it.
          */
         Revoked: {
             operator: string;
@@ -1568,7 +1568,7 @@ export interface components {
         };
         /**
          * Run
-         * @description Where a run stands; `in_doubt` are steps that wait to be settled, each with all that is known of it.
+         * @description A run's status; `in_doubt` are steps that wait to be settled, with all known facts.
          */
         Run: {
             run: string;
@@ -1631,7 +1631,7 @@ export interface components {
         };
         /**
          * SaysAttached
-         * @description First of all: which session this is, who looks at it, and where its output stands.
+         * @description The first message: the session, the viewer, and the offsets of its output.
          */
         SaysAttached: {
             /** @enum {unknown} */
@@ -1646,7 +1646,7 @@ export interface components {
         };
         /**
          * SaysControls
-         * @description Who holds the controls now; to be answered with `seen`. `from` is whom they were taken from.
+         * @description Who holds the controls now; answer with `seen`. `from` is the previous holder.
          */
         SaysControls: {
             /** @enum {unknown} */
@@ -1667,7 +1667,7 @@ export interface components {
         };
         /**
          * SaysGap
-         * @description Output that is gone.
+         * @description Output that was pruned.
          */
         SaysGap: {
             /** @enum {unknown} */
@@ -1683,7 +1683,7 @@ export interface components {
         };
         /**
          * SaysHanded
-         * @description Somebody gave you the controls.
+         * @description Another operator handed you the controls.
          */
         SaysHanded: {
             /** @enum {unknown} */
@@ -1693,7 +1693,7 @@ export interface components {
         };
         /**
          * SaysInbox
-         * @description First the open items, then each one as it changes.
+         * @description First the open items, then each item that changes.
          */
         SaysInbox: {
             /** @enum {unknown} */
@@ -1732,7 +1732,7 @@ export interface components {
         };
         /**
          * SaysSessions
-         * @description First all, then those that changed.
+         * @description First all sessions, then those that changed.
          */
         SaysSessions: {
             /** @enum {unknown} */
@@ -1748,7 +1748,7 @@ export interface components {
         };
         /**
          * SaysTaken
-         * @description Somebody took the controls from you.
+         * @description Another operator took the controls from you.
          */
         SaysTaken: {
             /** @enum {unknown} */
@@ -1758,7 +1758,7 @@ export interface components {
         };
         /**
          * SaysTyped
-         * @description Input of that number was applied.
+         * @description Input up to this number was typed.
          */
         SaysTyped: {
             /** @enum {unknown} */
@@ -1780,7 +1780,7 @@ export interface components {
         };
         /**
          * Seen
-         * @description The page shows who holds the controls since this epoch: what it sends from now on, it sends knowing that.
+         * @description The page shows the holder of this epoch: later input counts for it.
          */
         Seen: {
             /** @enum {unknown} */
@@ -1789,7 +1789,7 @@ export interface components {
         };
         /**
          * Session
-         * @description A session as it is now; a list leaves out processes, connections and files.
+         * @description A session, observed now; in lists without processes, connections and files.
          */
         Session: {
             id: string;
@@ -1841,7 +1841,7 @@ export interface components {
         };
         /**
          * SessionUse
-         * @description A session that a run used, from this offset of its output on.
+         * @description A session that a run used, with the offset where its use began.
          */
         SessionUse: {
             session: string;
@@ -1850,7 +1850,7 @@ export interface components {
         };
         /**
          * Settle
-         * @description What happened to a step in doubt, and how that is known.
+         * @description The outcome of a step in doubt, and its evidence.
          */
         Settle: {
             /** @enum {unknown} */
@@ -1875,7 +1875,7 @@ export interface components {
         };
         /**
          * Span
-         * @description Times (RFC 3339), or how long ago (7d, which is also the default).
+         * @description Times (RFC 3339), or a time ago (default: 7d).
          */
         Span: {
             /** @default null */
@@ -1894,7 +1894,7 @@ export interface components {
         };
         /**
          * Start
-         * @description What to start; without a command, the user's shell.
+         * @description The program to start; without a command, the user's shell.
          */
         Start: {
             /** @default null */
@@ -1922,7 +1922,7 @@ export interface components {
         };
         /**
          * Take
-         * @description Take over. A person who holds the controls is asked first, unless it is by force, which is recorded.
+         * @description Take the controls. A person who holds them is asked first, except with `force`, which is recorded.
          */
         Take: {
             /** @enum {unknown} */
@@ -1934,7 +1934,7 @@ export interface components {
         };
         /**
          * TakeOver
-         * @description A person who holds the controls is asked first, for half a minute; `force` takes them unasked.
+         * @description If a person holds the controls, they are asked first, for 30 s; `force` takes them without asking.
          */
         TakeOver: {
             /** @default false */
@@ -1993,7 +1993,7 @@ export interface components {
         };
         /**
          * TaskWhole
-         * @description A task with its contract, its attempts and its history; of a blocked one this is the blocked report.
+         * @description A task with its contract, attempts and history; for a blocked task, the blocked report.
          */
         TaskWhole: {
             task_id: string;
@@ -2060,7 +2060,7 @@ export interface components {
         };
         /**
          * Timeline
-         * @description Who did what, oldest first; older ones with `before=next`.
+         * @description Who did what, oldest first; older entries with `before=next`.
          */
         Timeline: {
             entries: Record<string, never>[];
@@ -2068,7 +2068,7 @@ export interface components {
         };
         /**
          * Touched
-         * @description `open` is the kernel's word on now; `noted` the record's; `folder` is null for who may not look around there.
+         * @description `open` as the kernel reports now; `noted` from the record; `folder` is null for callers without that right.
          */
         Touched: {
             open: components["schemas"]["OpenFile"][];
@@ -2077,7 +2077,7 @@ export interface components {
         };
         /**
          * Two
-         * @description Two checkpoints by number; without b, a with the one before it.
+         * @description Two checkpoints by number; without b, a and the one before it.
          */
         Two: {
             a: number;
@@ -2086,7 +2086,7 @@ export interface components {
         };
         /**
          * Typed
-         * @description Text, then keys by name (Enter, Tab, Up, C-c …), then Enter if wanted. A secret is not kept in the journal.
+         * @description Text, then keys by name (Enter, Tab, Up, C-c …), then Enter if requested. A secret is not stored.
          */
         Typed: {
             /** @default  */
@@ -2102,7 +2102,7 @@ export interface components {
         };
         /**
          * Verdict
-         * @description Whether the journal is whole; else the first entry that is not (`bad`), and why.
+         * @description Whether the journal verifies; otherwise the first bad entry (`bad`) and the reason.
          */
         Verdict: {
             ok: boolean;
@@ -2124,7 +2124,7 @@ export interface components {
             message: string;
             hint: string;
         };
-        /** @description What is said on the two WebSockets, /api/live and /api/sessions/{session}/attach; docs/api.md explains them. */
+        /** @description The messages of the two WebSockets, /api/live and /api/sessions/{session}/attach; docs/api.md explains them. */
         SocketMessage: components["schemas"]["SaysAttached"] | components["schemas"]["SaysRestore"] | components["schemas"]["SaysControls"] | components["schemas"]["SaysSize"] | components["schemas"]["SaysGap"] | components["schemas"]["SaysTyped"] | components["schemas"]["SaysRefused"] | components["schemas"]["SaysTaken"] | components["schemas"]["SaysHanded"] | components["schemas"]["SaysExit"] | components["schemas"]["SaysPing"] | components["schemas"]["SaysPong"] | components["schemas"]["SaysSessions"] | components["schemas"]["SaysGone"] | components["schemas"]["SaysInbox"] | components["schemas"]["Input"] | components["schemas"]["Resize"] | components["schemas"]["Take"] | components["schemas"]["Release"] | components["schemas"]["Seen"] | components["schemas"]["Ack"] | components["schemas"]["Ping"] | components["schemas"]["Pong"];
     };
     responses: never;

@@ -58,8 +58,8 @@ def test_what_is_over_stays_over(kind: str, state: str, event: str) -> None:
 
 def test_a_second_answer_is_told_who_gave_the_first() -> None:
     by = {"operator": "op_1", "kind": "human", "name": "ada"}
-    assert "ada (human) has answered" in asks.over(item("question", "answered", answered_by=by)).message
-    assert "ada (human) has said no" in asks.over(item("approval", "denied", answered_by=by)).message
+    assert "ada (human) already answered" in asks.over(item("question", "answered", answered_by=by)).message
+    assert "ada (human) already denied" in asks.over(item("approval", "denied", answered_by=by)).message
 
 
 def test_an_answer_with_options_is_one_of_them_or_its_number() -> None:

@@ -51,7 +51,7 @@ def test_the_file_is_written_with_all_else_as_it_was(before: str) -> None:
     "before", ['store.url = "sqlite:////a"', 'store = {url = "sqlite:////a"}', "no toml", "[store]\nx = 1\n"]
 )
 def test_a_form_that_is_not_ours_is_left_to_its_writer(before: str) -> None:
-    with pytest.raises(HoldfastError, match="in a form that is not understood"):
+    with pytest.raises(HoldfastError, match="in a form that hold cannot edit"):
         store_setting.written(before, "store", "sqlite:////b.db")
 
 
@@ -59,7 +59,7 @@ def test_a_form_that_is_not_ours_is_left_to_its_writer(before: str) -> None:
     "url", ["", "nonsense", "sqlite:///", "mysql://x/y", "postgresql://", None, 5, "sqlite:////a\0b"]
 )
 def test_what_is_no_store_is_refused(url: object) -> None:
-    with pytest.raises(HoldfastError, match="is no store"):
+    with pytest.raises(HoldfastError, match="is not a valid store URL"):
         store_setting.checked(url)
 
 

@@ -34,7 +34,7 @@ def test_the_builtin_ones_are_known_and_ones_own_take_their_place() -> None:
 
 
 def test_a_backend_nobody_described_is_one_clear_line() -> None:
-    with pytest.raises(HoldfastError, match="there is no backend 'gpt'"):
+    with pytest.raises(HoldfastError, match="no such backend: 'gpt'"):
         backends.find("gpt", [], {})
 
 

@@ -275,7 +275,7 @@ ENDINGS: list[tuple[str, Evidence, str, str]] = [
         "ENOTFOUND",
     ),
     ("the backend has no key", Evidence(exit_code=1, tail="Invalid API key\n"), "permission", "Invalid API key"),
-    ("nobody saw its end", Evidence(exit_code=None, known=False), "unknown", "nobody saw"),
+    ("an unknown end", Evidence(exit_code=None, known=False), "unknown", "exit status is unknown"),
     ("a step is in doubt", Evidence(in_doubt="start"), "in_doubt", "start"),
     (
         "env finds no program",
