@@ -139,7 +139,7 @@ def test_a_worker_stopped_inside_a_steps_body_cannot_move_the_batch_after_the_st
         until(lambda: os.path.exists(mark), timeout=DEADLINE_S)
         second = crew.add("--standby").ready()
         until(lambda: finished(host, crew, run), timeout=DEADLINE_S, pause=0.1)
-        assert f"goes on from {first.name} under epoch 2" in second.said
+        assert f"continued from {first.name} with epoch 2" in second.said
         first.signal(signal.SIGCONT)
         assert first.wait() == 5, first.said
         assert "hold: fenced: the database knows a newer worker than epoch 1" in first.said

@@ -138,4 +138,4 @@ def test_no_folder_above_the_home_is_given_to_an_isolated_program(hold: HomeForT
     for words in (("--write", str(tmp_path), "--cwd", str(work)), ("--cwd", str(tmp_path))):
         told = hold("run", "-d", "--isolate", *words, "--json", "--", "true")
         assert (told.code, told.json["error"]["code"]) == (2, "invalid"), told.out
-        assert "lies below" in told.json["error"]["message"]
+        assert "is below" in told.json["error"]["message"]

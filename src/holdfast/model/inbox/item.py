@@ -6,7 +6,7 @@
     open --expire--> expired         no answer in time
     open --vanish--> gone            the prompt was left, the asker left, the session ended, the run continues
 
-All but `open` are final: a second answer is a conflict that names the first answer's author, or the `reason` of the end.
+All but `open` are final: a second answer is a conflict that names the first author, or the `reason` of the end.
 A menu has no answer: a typed text would choose what is highlighted. It ends when it leaves the screen.
 """
 

@@ -109,7 +109,7 @@ def test_a_name_that_is_not_there_is_not_found_and_the_closest_is_offered() -> N
         ("[session.a]\nlimits = { pids = true }", "session.a.limits", "a number of processes"),
         ("[session.a]\nlimits = { memory = '1T' }", "session.a.limits", "512M"),
         ("[session.a]\nwait = 'port'", "session.a.wait", "port=N"),
-        ("[session.a]\nafter = 'b'", "a comes after 'b'", "[session.b]"),
+        ("[session.a]\nafter = 'b'", "a has after = 'b', which does not exist", "[session.b]"),
         ("[session.'a b']", "'a b'", "letters, digits"),
         ("[session]\na = 1", "sessions must be tables", "[session.NAME]"),
         ("[session.a", "is not TOML", ""),

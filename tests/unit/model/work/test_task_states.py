@@ -92,7 +92,7 @@ def test_all_faults_of_a_contract_are_told_at_once() -> None:
     for fault in (
         "goal is",
         "'../up'",
-        "constraints is a list",
+        "constraints must be a list",
         "'colour'",
         "timeout_s",
         "verification[1]",
