@@ -250,7 +250,7 @@ def test_looking_at_messages_makes_no_object_for_each_and_still_tells_them_from_
 
 
 def test_a_wrong_url_and_a_closed_saver_are_said_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(HoldfastError, match="is not a valid store URL"), HoldfastSaver.open("mysql://x"):
+    with pytest.raises(HoldfastError, match="is no store"), HoldfastSaver.open("mysql://x"):
         pass
     saver = HoldfastSaver.open(f"sqlite:///{tmp_path}/a.db")
     with pytest.raises(HoldfastError, match="thread's id"):

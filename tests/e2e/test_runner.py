@@ -352,7 +352,7 @@ def test_changes_are_listed_with_hashes_and_as_a_patch(project: Project) -> None
     ("words", "code", "part"),
     [
         (["work", "run", "--project", "nope"], 3, "no project 'nope'"),
-        (["work", "run", "--parallel", "0"], 2, "1 to 64 tasks"),
+        (["work", "run", "--parallel", "0"], 2, "--parallel must be from 1 to 64"),
         (["work", "run", "--lease", "0s"], 2, "--lease must be greater than 0"),
         (["task", "changes", "77"], 3, "no task '77'"),
         (["task", "changes", "1"], 3, "no attempt yet"),
