@@ -37,7 +37,7 @@ def tell(entries: Iterable[Json], *, names: bool) -> Iterator[TimelineLine]:
 
 def sentence(entry: Json, *, names: bool) -> str:
     """The sentence of one entry."""
-    who = str(entry.get("name") or entry.get("operator") or "someone")
+    who = str(entry.get("name") or entry.get("operator") or "an unknown operator")
     if entry.get("operator_kind") in ("agent", "service"):
         who += f" ({entry['operator_kind']})"
     words = _SENTENCES.get(str(entry.get("kind")), _other)(entry)
@@ -143,7 +143,7 @@ def _settings(e: Json) -> str:
     if e.get("broken"):
         return "the settings changed, and cannot be read"
     rules = f"{e.get('rules') or 'no'} approval rule{'' if e.get('rules') == 1 else 's'}"
-    word = ", ".join(map(str, e.get("notify") or [])) or "nobody"
+    word = ", ".join(map(str, e.get("notify") or [])) or "none"
     return f"the settings changed: {rules}, notices go to {word}"
 
 

@@ -1,4 +1,4 @@
-"""What of a program's output a person's terminal gets: one table of sequences, everything else stays away.
+"""The table of escape sequences that a person's terminal may get from a program; everything else is removed.
 
 A terminal obeys far more than a screen needs: control of tmux, keys that type, printers, files, reports that arrive as
 typed input. So what is forwarded is listed here, by what it does, and each entry may narrow or rewrite a sequence.

@@ -1,7 +1,7 @@
 """Packed rows of the engine's snapshot, and what is read from them: text, and runs of cells that look the same.
 
 A row's cells take 1, 2, 4 or 8 bytes each, whichever is the narrowest that fits the row. Rows stay packed until
-someone asks. Regular expressions find the runs and whole-row integers extract the characters: a Python loop over
+they are read. Regular expressions find the runs and whole-row integers extract the characters: a Python loop over
 the cells of a few thousand history rows would take the better part of a second.
 """
 

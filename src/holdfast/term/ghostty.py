@@ -21,7 +21,7 @@ from ctypes import POINTER, byref, c_bool, c_int, c_size_t, c_uint8, c_uint16, c
 PACKAGE = "pyghostty"
 LIBRARY = "libghostty-vt.dylib" if sys.platform == "darwin" else "libghostty-vt.so"
 
-# Answers to size queries (CSI 14t, 16t) need a cell in pixels. Nobody draws here, so it is a common 8x16 font.
+# Answers to size queries (CSI 14t, 16t) need a cell in pixels. Nothing is drawn here, so it is a common 8x16 font.
 CELL_WIDTH_PX = 8
 CELL_HEIGHT_PX = 16
 

@@ -1,4 +1,4 @@
-"""Finds the questions that programs ask their terminal: the session's own emulator answers them."""
+"""Finds the queries that programs send to their terminal; the session's emulator answers them."""
 
 from __future__ import annotations
 

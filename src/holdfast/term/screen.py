@@ -171,7 +171,7 @@ class Screen:
         return self._replies()
 
     def compact(self) -> None:
-        """Compress the scrollback in memory; worth it for a screen nobody will touch for a while."""
+        """Compress the scrollback in memory; worth it for a screen that stays idle for a while."""
         self._terminal.compress()
 
     # Facts

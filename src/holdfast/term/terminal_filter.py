@@ -1,4 +1,4 @@
-"""A program's output on its way to a person's terminal: whole sequences that are allowed, and nothing else.
+"""Filters a program's output for a person's terminal: text and allowed whole sequences pass, nothing else.
 
 How a stream is read: every ESC begins a new sequence, whatever was open before, so none needs the context before it.
 Control characters inside a sequence act at once and do not end it. A sequence that a chunk leaves open is held back
@@ -135,7 +135,7 @@ class TerminalFilter:
         if not kind:
             if len(data) - start < self._hold_max:
                 return self._hold(data, start)
-            self._out.append(controls)  # nobody's sequence: an ESC and thousands of control characters
+            self._out.append(controls)  # not a sequence: an ESC and thousands of control characters
             return body
         if kind == b"[":
             return self._csi(data, start, body, controls)

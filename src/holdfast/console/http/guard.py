@@ -119,11 +119,11 @@ class _Socket:
     """Tracks a WebSocket's state. When its caller's login ends, it is closed with the same reason, whether the guard
     or the application's own call notices first."""
 
-    def __init__(self, send: Send, nobody: Callable[[], Awaitable[bool]]) -> None:
-        self._send, self._nobody, self._open = send, nobody, False
+    def __init__(self, send: Send, has_ended: Callable[[], Awaitable[bool]]) -> None:
+        self._send, self._has_ended, self._open = send, has_ended, False
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "websocket.close" and message.get("code") == NOT_ALLOWED and await self._nobody():
+        if message["type"] == "websocket.close" and message.get("code") == NOT_ALLOWED and await self._has_ended():
             message = _LOGGED_OUT
         self._open = {"websocket.accept": True, "websocket.close": False}.get(message["type"], self._open)
         await self._send(message)

@@ -55,7 +55,7 @@ class LazyMcp:
             from .mcp import McpRoutes
 
             agents = McpRoutes(self._home)
-        except Exception as e:  # noqa: BLE001  (whatever it is, whoever asked is told)
+        except Exception as e:  # noqa: BLE001  (any error is returned to the caller)
             self._loaded = None  # the next request tries again
             loaded.set_exception(e)
             loaded.exception()  # retrieve the exception here: the caller may be gone

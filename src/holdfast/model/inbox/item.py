@@ -79,7 +79,7 @@ def instead(item: Json) -> str:
 def over(item: Json) -> HoldfastError:
     """The error for a second answer: who answered first, or why it can no longer be answered."""
     by = item.get("answered_by") or {}
-    who = f"{by['name']} ({by['kind']})" if by else "somebody"
+    who = f"{by['name']} ({by['kind']})" if by else "an operator"
     reason = item.get("reason")
     if reason == DECIDED:
         words = f"{item['id']} was already decided in the terminal at {local_time(item['answered_at'])}"

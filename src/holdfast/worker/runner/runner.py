@@ -163,7 +163,7 @@ class Runner:
             if e.code in _FATAL:
                 raise
             await self._trouble(shared.host, attempt, e)
-        except Exception as e:  # noqa: BLE001 - one task that nobody foresaw does not take all others down with it
+        except Exception as e:  # noqa: BLE001 - an unexpected error in one task must not end the others
             traceback.print_exc(file=sys.stderr)
             await run.close()
             await self._trouble(shared.host, attempt, HoldfastError("internal", f"internal error: {e!r}"[:300]))
