@@ -52,8 +52,8 @@ NOT_OURS = {
     "list",
     "str",
     "tuple",
-    "AsyncWire",
-    "Wire",
+    "AsyncHostConnection",
+    "HostConnection",
 }
 
 
