@@ -242,3 +242,20 @@ BRIEF_TAIL_BYTES = 2048  # of a session's output that is shown: the last screen'
 REPORT_TASKS = 1000  # tasks and runs listed in one report; all are counted
 REPORT_EVENTS = 20  # of one task in a report, the latest; hold task show has more
 REPORT_LANES = 80  # rows of the timeline picture: what a page can show
+
+# Sealed channel (docs/relay-protocol.md). Both ends count with these: they are frozen with the protocol's version 1
+SEALED_GREETING_BYTES_MAX = 2048  # of any version: 49 now; with room for larger keys, so that its version can be read
+SEALED_RECORD_BYTES = 32 << 10  # plaintext of one record: a keystroke waits behind 3 ms of bulk at 10 MB/s, and 64 KiB
+# records are not 10 % faster (measured)
+SEALED_PAD_BYTES = (64, 128, 256, 512, 1024)  # a key, a line, a request: sizes that would tell what was typed
+SEALED_REKEY_RECORDS = 1 << 16  # a stolen key opens no record from before; AES-GCM's own limit is past 2^24 records
+SEALED_REKEY_BYTES = 64 << 20  # and no more than this; a rekey costs less than sealing one small record
+SEALED_ID_BYTES_MAX = 64  # of a tenant, node, host or device id: three times what `ids.new` makes
+SEALED_STREAMS_MAX = 128  # streams that one side has opened: connections of one machine's programs to one host
+SEALED_WINDOW_BYTES = 512 << 10  # sent and not yet consumed, per stream: 5 MB/s at 100 ms; all streams: 64 MiB a side
+SEALED_CREDIT_BYTES = SEALED_WINDOW_BYTES // 4  # consumed bytes that are worth a CREDIT frame: four in one window
+SEALED_QUEUE_BYTES = 128 << 10  # written and not yet sealed, per stream: four records; more would only wait
+SEALED_TURN_BYTES = 8 << 10  # of one stream in its turn: at least four streams share a record
+SEALED_BULK_SHARE = 4  # bulk gets at least this part of a record while interactive streams flood
+SEALED_PURPOSE_BYTES_MAX = 256  # what a stream is for, in its OPEN: a word and an id
+SEALED_END_BYTES_MAX = 512  # code and message of an END: the one line that a person reads
