@@ -141,7 +141,7 @@ def test_what_ended_the_session_is_known_to_have_been_done(hold: HomeForTests) -
 def test_a_retry_for_a_session_that_was_started_again_is_not_applied_to_it(hold: HomeForTests) -> None:
     session = hold.run("cat", name="web", pipes=True)
     session.restart()
-    again = {"session": "web", "data": "YQo=", "request": "req_old", "again": 3600}
+    again = {"session": "web", "data": "YQo=", "request": "req_old", "asked_s_ago": 3600}
     with pytest.raises(Exception, match="whether it was done is not known"):
         hold.host.call("send", **again)
     assert read_all(session) == b""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .values import Ends, Json, NewsOf, Seconds
 
 
-class News(Operation["Json"], op="news", right="view", on="each"):
+class News(Operation["Json"], op="news", right="view", on="each", repeat="always"):
     """Answered when something happened after `after`, the mark of an earlier answer, or the time is up."""
 
     of: NewsOf

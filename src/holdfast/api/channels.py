@@ -34,7 +34,7 @@ class Attach(Operation["Json"], op="attach", right="view", on="session", repeat=
     ancestor: Whole | None = None
 
 
-class Snapshot(Operation["Json"], op="snapshot", right="view", on="session"):
+class Snapshot(Operation["Json"], op="snapshot", right="view", on="session", repeat="always", isolated=True):
     """What restores the screen, for a client that has its channel already and fell behind on it."""
 
     session: Word

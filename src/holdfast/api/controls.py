@@ -26,7 +26,7 @@ class Send(
     enter: bool = False
     secret: bool = False
     eof: bool = False
-    again: Seconds | None = None
+    asked_s_ago: Seconds | None = None
     ancestor: Whole | None = None
     standing: bool = False
     timeout: Seconds | None = None
@@ -54,7 +54,7 @@ class Kill(
     session: Word
     signal: Word = "TERM"
     target: Word | None = None
-    again: Seconds | None = None
+    asked_s_ago: Seconds | None = None
 
 
 class Take(
@@ -71,19 +71,26 @@ class Take(
     session: Word
     force: bool = False
     timeout: Seconds | None = None
-    again: Seconds | None = None
+    asked_s_ago: Seconds | None = None
     ancestor: Whole | None = None
 
 
-class Release(Act["Json"], op="release", right="view", on="session", durable="journal", isolated=True):
+class Release(
+    Once["Json"], op="release", right="view", on="session", repeat="request", durable="journal", isolated=True
+):
     """Give the controls up; the keeper knows who holds them."""
 
     session: Word
+    asked_s_ago: Seconds | None = None
 
 
-class Hand(Act["Json"], op="hand", right="view", on="session", durable="journal"):
-    """Give the controls to an operator; unless told otherwise, back to whom they were taken from."""
+class Hand(Once["Json"], op="hand", right="view", on="session", repeat="request", durable="journal"):
+    """Give the controls to an operator; unless told otherwise, back to whom they were taken from.
+
+    Not for a program in an isolated session: it would learn which operators there are.
+    """
 
     session: Word
+    asked_s_ago: Seconds | None = None
     to: Word | None = None
     note: str | None = None

@@ -37,5 +37,5 @@ class RestoreConfirm(Act["Json"], op="restore_confirm", right="enrol", on="host"
     """What a restored backup has the host run may run from now on."""
 
 
-class Parked(Operation["None"], op="parked", right="work", on="own"):
+class Parked(Operation["None"], op="parked", right="work", on="own", repeat="always"):
     """A worker that writes to the home's server itself has parked or freed a run there."""

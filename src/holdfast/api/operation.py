@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     On = Literal["connection", "anyone", "own", "each", "session", "new", "host"]
     Repeat = Literal["always", "never", "request", "ask", "hash"]
     Durable = Literal["", "journal", "ledger", "work"]
-    Subject = Literal["list", "tasks", "log"]
+    Subject = Literal["list", "tasks", "log", "parked"]
     Approve = Literal["", "run", "exec", "send", "contract"]
 else:  # what the type checker alone needs
     R = "R"

@@ -38,7 +38,7 @@ class OperatorFind(Operation["Json"], op="operator_find", repeat="always"):
     operator: Word
 
 
-class OperatorAdd(Act["Json"], op="operator_add", right="enrol", on="host", durable="ledger"):
+class OperatorAdd(Act["Json"], op="operator_add", right="enrol", on="host", durable="ledger", changes=("list",)):
     """Enrol an operator by its public key, with a first grant or with none."""
 
     id: Word

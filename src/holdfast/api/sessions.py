@@ -79,7 +79,7 @@ class Stop(
 
     session: Word
     grace_s: Seconds | None = None
-    again: Seconds | None = None
+    asked_s_ago: Seconds | None = None
 
 
 class RestartSession(

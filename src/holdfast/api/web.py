@@ -30,7 +30,7 @@ class TokenEnd(Act["Json"], op="token_end", right="enrol", on="host", durable="l
     operator: Word
 
 
-class TokenCheck(Operation["Json"], op="token_check", right="enrol", on="host"):
+class TokenCheck(Operation["Json"], op="token_check", right="enrol", on="host", repeat="always"):
     """Whom a token stands for; with `ended` answered when it no longer stands for an operator."""
 
     hash: Sha256
@@ -51,7 +51,7 @@ class LoginUse(Act["Json"], op="login_use", right="enrol", on="host", durable="l
     login: Sha256
 
 
-class LoginCheck(Operation["Json"], op="login_check", right="enrol", on="host"):
+class LoginCheck(Operation["Json"], op="login_check", right="enrol", on="host", repeat="always"):
     """Whose browser it is; with `ended` answered when it is let in no more."""
 
     hash: Sha256

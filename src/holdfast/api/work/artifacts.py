@@ -17,7 +17,9 @@ class ArtifactPiece(Operation["Json"], op="artifact_piece", right="work", on="ow
     data: Base64
 
 
-class ArtifactPut(Once["Json"], op="artifact_put", right="work", on="own", repeat="request", durable="work"):
+class ArtifactPut(
+    Once["Json"], op="artifact_put", right="work", on="own", repeat="request", durable="work", changes=("log",)
+):
     """Name a content: given here (base64), or by its hash after its pieces."""
 
     run: Word
@@ -29,7 +31,9 @@ class ArtifactPut(Once["Json"], op="artifact_put", right="work", on="own", repea
     epoch: Whole | None = None
 
 
-class ArtifactRm(Once["Json"], op="artifact_rm", right="work", on="own", repeat="request", durable="work"):
+class ArtifactRm(
+    Once["Json"], op="artifact_rm", right="work", on="own", repeat="request", durable="work", changes=("log",)
+):
     """Forget a name; its content goes with the last one."""
 
     run: Word

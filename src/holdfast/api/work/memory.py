@@ -26,7 +26,9 @@ class MemoryWindow(Operation["Json"], op="memory_window", right="work", on="own"
     max_tokens: Whole = 32000
 
 
-class MemorySet(Once["Json"], op="memory_set", right="work", on="own", repeat="request", durable="work"):
+class MemorySet(
+    Once["Json"], op="memory_set", right="work", on="own", repeat="request", durable="work", changes=("log",)
+):
     """Keep a scratch value; `ttl_s` of 0 forgets it."""
 
     run: Word

@@ -28,7 +28,9 @@ class BeginRun(
     process: Process | None = None
 
 
-class RunClaim(Operation["Json"], op="run_claim", right="work", on="own", repeat="request", durable="work"):
+class RunClaim(
+    Operation["Json"], op="run_claim", right="work", on="own", repeat="request", durable="work", changes=("parked",)
+):
     """The next run of these jobs that is free, leased to this worker; `run` is null when there is none."""
 
     jobs: Jobs
@@ -65,7 +67,9 @@ class RunLeaves(Operation["Json"], op="run_leaves", right="work", on="own", repe
     epoch: Whole
 
 
-class RunPark(Operation["Json"], op="run_park", right="work", on="own", repeat="always", durable="work"):
+class RunPark(
+    Operation["Json"], op="run_park", right="work", on="own", repeat="always", durable="work", changes=("parked",)
+):
     """A worker can do no more before this step is settled: the lease is given back until then."""
 
     run: Word
@@ -73,13 +77,17 @@ class RunPark(Operation["Json"], op="run_park", right="work", on="own", repeat="
     key: Word
 
 
-class RunRetry(Once["Json"], op="run_retry", right="work", on="own", repeat="request", durable="work"):
+class RunRetry(
+    Once["Json"], op="run_retry", right="work", on="own", repeat="request", durable="work", changes=("parked",)
+):
     """Try a failed run again, from its last step."""
 
     run: Word
 
 
-class RunEnd(Once["Json"], op="run_end", right="work", on="own", repeat="request", durable="work", changes=("tasks",)):
+class RunEnd(
+    Once["Json"], op="run_end", right="work", on="own", repeat="request", durable="work", changes=("tasks", "parked")
+):
     """End a run."""
 
     run: Word
@@ -122,7 +130,14 @@ class RunParked(Operation["list[Json]"], op="run_parked", right="work", on="own"
 
 
 class WorkPrune(
-    Operation["Json"], op="work_prune", right="work", on="own", also="stop", repeat="always", durable="work"
+    Operation["Json"],
+    op="work_prune",
+    right="work",
+    on="own",
+    also="stop",
+    repeat="always",
+    durable="work",
+    changes=("tasks",),
 ):
     """Forget a batch of ended work of this age; asked again while `more`."""
 

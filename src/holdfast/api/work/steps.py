@@ -95,7 +95,13 @@ class StepFail(
 
 
 class StepSettle(
-    Operation["Json"], op="step_settle", right="work", on="own", repeat="request", durable="work", changes=("log",)
+    Operation["Json"],
+    op="step_settle",
+    right="work",
+    on="own",
+    repeat="request",
+    durable="work",
+    changes=("log", "parked"),
 ):
     """Say what happened to a step in doubt: `done` (with its result), `not_done` or `failed` (it may run again)."""
 

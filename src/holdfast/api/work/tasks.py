@@ -171,7 +171,13 @@ class TaskRetry(
 
 
 class TaskCancel(
-    Once["Json"], op="task_cancel", right="work", on="own", repeat="request", durable="work", changes=("tasks",)
+    Once["Json"],
+    op="task_cancel",
+    right="work",
+    on="own",
+    repeat="request",
+    durable="work",
+    changes=("tasks", "parked"),
 ):
     """No longer wanted: its runs end, its worker is fenced. `sessions` are what the caller is to stop."""
 
