@@ -85,10 +85,9 @@ class Release(
 
 
 class Hand(Once["Json"], op="hand", right="view", on="session", repeat="request", durable="journal"):
-    """Give the controls to an operator; unless told otherwise, back to whom they were taken from.
+    """Give the controls to an operator; unless told otherwise, back to whom they were taken from."""
 
-    Not for a program in an isolated session: it would learn which operators there are.
-    """
+    # Not `isolated`: a program inside would learn which operators there are.
 
     session: Word
     asked_s_ago: Seconds | None = None
