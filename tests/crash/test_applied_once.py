@@ -141,7 +141,24 @@ def test_what_ended_the_session_is_known_to_have_been_done(hold: HomeForTests) -
 def test_a_retry_for_a_session_that_was_started_again_is_not_applied_to_it(hold: HomeForTests) -> None:
     session = hold.run("cat", name="web", pipes=True)
     session.restart()
-    again = {"session": "web", "data": "YQo=", "request": "req_old", "again": 3600}
+    again = {"session": "web", "data": "YQo=", "request": "req_old", "asked_s_ago": 3600}
     with pytest.raises(Exception, match="whether it was done is not known"):
         hold.host.call("send", **again)
     assert read_all(session) == b""
+
+
+def test_the_controls_are_given_up_and_handed_over_once_by_a_request_asked_again(hold: HomeForTests) -> None:
+    session = hold.run("cat", name="web")
+    enrol(hold, "bob", "human")
+    session.take()
+    release = {"session": "web", "request": "req_release"}
+    assert hold.host.call("release", **release)["controls"]["holder"] is None
+    session.take()
+    again = hold.host.call("release", **release, asked_s_ago=0.0)
+    assert again["repeated"]
+    assert again["controls"]["holder"] is not None  # they were taken since, and stay so
+    hand = {"session": "web", "to": "bob", "request": "req_hand"}
+    assert hold.host.call("hand", **hand)["controls"]["name"] == "bob"
+    assert hold.host.call("hand", **hand, asked_s_ago=0.0)["repeated"]
+    kinds = [entry["kind"] for entry in journal(hold)]
+    assert (kinds.count("release"), kinds.count("hand")) == (1, 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 
+from ...api.operation import find
 from ...model import ids
 from ...model.errors import HoldfastError, invalid
 from ...model.limits import ARTIFACT_BYTES_MAX, BODY_WAIT_S, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
@@ -26,7 +27,7 @@ from ..steps_under_way import others
 from .checkpoints import AsyncRunState
 from .resume import AsyncBriefs
 from .steps import AsyncSteps
-from .tasks import CHANGING, AsyncTasks
+from .tasks import AsyncTasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,32 +39,6 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-# These change something and are told apart by a request id, so that one whose answer was lost can be asked again.
-_WITH_REQUEST = frozenset(
-    {
-        "begin_run",
-        "run_end",
-        "step_begin",
-        "step_end",
-        "step_next",
-        "step_fail",
-        "step_settle",
-        "log_append",
-        "checkpoint_save",
-        "checkpoint_put",
-        "checkpoint_restore",
-        "checkpoint_fork",
-        "memory_append",
-        "memory_set",
-        "run_claim",
-        "run_retry",
-        "artifact_put",
-        "artifact_rm",
-        "claim_add",
-        "claim_rm",
-        *CHANGING,
-    }
-)
 _NOTING = frozenset({"log_append", "memory_append", "memory_set", "checkpoint_restore"})  # one call is one note
 _FREEING = frozenset({"step_settle", "run_retry", "run_end"})  # by hand: what was parked may go on
 _CONTRACTED = frozenset({"task_add", "task_contract"})  # calls that bring a contract
@@ -107,7 +82,8 @@ class AsyncWork(AsyncBriefs):
 
     async def ask(self, name: str, args: Json, codec: Codec = host_requests) -> Any:
         """`call`, for whoever knows how its arguments are written best."""
-        if name in _WITH_REQUEST:
+        kind = find(name)
+        if kind is not None and kind.row.repeat == "request":
             args.setdefault("request", ids.new("req_"))
         if not self._compared:
             await self._compare_store()
@@ -117,7 +93,7 @@ class AsyncWork(AsyncBriefs):
                 await self.tell_parked()
             return answer
         deadline = time.monotonic() + STORE_WAIT_S
-        message = {"op": "work", "call": name, "args": args}
+        message = {"op": name, **args}
         while True:  # a host that dies again and again while it is asked is waited out, as a restarting server is
             try:
                 return (await self._host.exchange(message, codec))[0]

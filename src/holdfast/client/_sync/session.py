@@ -205,9 +205,7 @@ class Session:
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             try:
-                answer: Json = self.host.call(
-                    "wait", **{"session": self.id, "for": spec, "from": start, "timeout": left}
-                )
+                answer: Json = self.host.call("wait", session=self.id, until=spec, start=start, timeout=left)
                 return answer
             except HoldfastError as e:
                 if e.code != "host_gone":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from ...api.operation import find
 from ...model import ids
 from ...model.errors import HoldfastError, invalid
 from ...model.limits import ARTIFACT_BYTES_MAX, BODY_WAIT_S, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
@@ -21,7 +22,7 @@ from ..steps_under_way import others
 from .checkpoints import RunState
 from .resume import Briefs
 from .steps import Steps
-from .tasks import CHANGING, Tasks
+from .tasks import Tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,32 +34,6 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-# These change something and are told apart by a request id, so that one whose answer was lost can be asked again.
-_WITH_REQUEST = frozenset(
-    {
-        "begin_run",
-        "run_end",
-        "step_begin",
-        "step_end",
-        "step_next",
-        "step_fail",
-        "step_settle",
-        "log_append",
-        "checkpoint_save",
-        "checkpoint_put",
-        "checkpoint_restore",
-        "checkpoint_fork",
-        "memory_append",
-        "memory_set",
-        "run_claim",
-        "run_retry",
-        "artifact_put",
-        "artifact_rm",
-        "claim_add",
-        "claim_rm",
-        *CHANGING,
-    }
-)
 _NOTING = frozenset({"log_append", "memory_append", "memory_set", "checkpoint_restore"})  # one call is one note
 _FREEING = frozenset({"step_settle", "run_retry", "run_end"})  # by hand: what was parked may go on
 _CONTRACTED = frozenset({"task_add", "task_contract"})  # calls that bring a contract
@@ -102,7 +77,8 @@ class Work(Briefs):
 
     def ask(self, name: str, args: Json, codec: Codec = host_requests) -> Any:
         """`call`, for whoever knows how its arguments are written best."""
-        if name in _WITH_REQUEST:
+        kind = find(name)
+        if kind is not None and kind.row.repeat == "request":
             args.setdefault("request", ids.new("req_"))
         if not self._compared:
             self._compare_store()
@@ -112,7 +88,7 @@ class Work(Briefs):
                 self.tell_parked()
             return answer
         deadline = time.monotonic() + STORE_WAIT_S
-        message = {"op": "work", "call": name, "args": args}
+        message = {"op": name, **args}
         while True:  # a host that dies again and again while it is asked is waited out, as a restarting server is
             try:
                 return (self._host.exchange(message, codec))[0]

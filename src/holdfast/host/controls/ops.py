@@ -153,16 +153,16 @@ class Acting(Approving):
         epoch = done["controls"]["epoch"]
         self._note_unless_kept("take", session, caller, request, epoch=epoch, flushed=done.get("flushed"))
         await self._recorded(session)
-        now = session.controls if done.get("repeated") else done["controls"]
-        return {"applied": True, "repeated": False, **done, "controls": session_view.controls_view(now)}
+        return {"applied": True, "repeated": False, **_controls(session, done)}
 
     async def op_release(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
         assert session.link is not None
-        done = await session.link.act("release", why=why_of(request), **{"as": caller.actor})
+        await repeated_requests.carried_out(session, caller, request)  # the keeper knows, or it cannot be known
+        done = await session.line.act("release", why=why_of(request), **_named(request, caller))
         self._note_unless_kept("release", session, caller, request, epoch=done["controls"]["epoch"])
         await self._recorded(session)
-        return {**done, "controls": session_view.controls_view(done["controls"])}
+        return _controls(session, done)
 
     async def op_hand(self, request: Json, caller: Caller) -> Json:
         """The holder gives the controls to someone who may have them, with a note: unless told otherwise, back to whom
@@ -181,11 +181,13 @@ class Acting(Approving):
         to = self.operators.find(whom)
         if not self.operators.allows(to.id, "type", scope_of(session), time.time()):
             raise refused(f"{to.name} may not type in {session.name}", "grant it first: hold operator grant")
-        done = await session.link.act("hand", to=to.actor, note=note, why=why_of(request), **{"as": caller.actor})
+        await repeated_requests.carried_out(session, caller, request)
+        about = {"to": to.actor, "note": note, "why": why_of(request)}
+        done = await session.line.act("hand", **about, **_named(request, caller))
         session.touched_by(to.id)
         self._note_unless_kept("hand", session, caller, request, to=to.actor, note=note)
         await self._recorded(session)
-        return {**done, "controls": session_view.controls_view(done["controls"])}
+        return _controls(session, done)
 
     async def _recorded(self, session: Session) -> None:
         """A change of the controls is acknowledged when the journal has it, whoever writes it down."""
@@ -198,6 +200,12 @@ def _named(request: Json, caller: Caller, part: object = "") -> Json:
     """For whom a keeper is to act, and which request it is: one that was carried out is not carried out again."""
     name = repeated_requests.name_of(request, part)
     return {"as": caller.holding(request)} | ({} if name is None else {"request": name})
+
+
+def _controls(session: Session, done: Json) -> Json:
+    """What a keeper answered, with the controls as they are now where it was a repeat."""
+    now = session.controls if done.get("repeated") else done["controls"]
+    return {**done, "controls": session_view.controls_view(now)}
 
 
 def _sent(session: Session, size: int, offset: int, *, repeated: bool) -> Json:

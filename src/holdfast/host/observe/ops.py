@@ -121,7 +121,7 @@ class Looking(Base):
         }
 
     async def op_recording(self, request: Json, caller: Caller) -> Json:
-        return recording(await self._find(request, caller), whole(request.get("from"), "an offset"))
+        return recording(await self._find(request, caller), whole(request.get("start"), "an offset"))
 
     async def op_doctor(self, request: Json, caller: Caller) -> list[Json]:
         return await doctor_checks.check(self.daemon, bool(request.get("deep")))
@@ -138,8 +138,8 @@ class Looking(Base):
 
     async def op_wait(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
-        start, timeout = whole(request.get("from"), "an offset"), number(request.get("timeout"), "a timeout")
-        return await self.waits.wait(session, str(request.get("for") or ""), start, timeout, caller.operator)
+        start, timeout = whole(request.get("start"), "an offset"), number(request.get("timeout"), "a timeout")
+        return await self.waits.wait(session, str(request.get("until") or ""), start, timeout, caller.operator)
 
 
 def still(session: Session, view: Json, processes: int) -> bool:

@@ -163,7 +163,11 @@ class Lifetime(Approving):
             self._note_unless_kept("stop", session, caller, request, grace_s=grace)
             await self._stop(session, caller, grace, request)
         await self.journal.written()
-        return {**await self._view(session, full=False), "applied": True, "repeated": request.get("again") is not None}
+        return {
+            **await self._view(session, full=False),
+            "applied": True,
+            "repeated": request.get("asked_s_ago") is not None,
+        }
 
     @staticmethod
     async def _stopped_by(session: Session, request: Json, caller: Caller) -> bool:
