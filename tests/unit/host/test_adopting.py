@@ -54,7 +54,7 @@ async def test_a_start_that_is_taken_in_the_moment_it_is_looked_for_is_not_told_
     try:
         await registry.adopt_all()
         session = registry.sessions["ses_late"]
-        assert (session.state, session.unresponsive) == ("live", True)
+        assert (session.state, session.unreachable) == ("live", True)
     finally:
         os.close(lock)
     await until_async(lambda: session.settling is None, timeout=60)

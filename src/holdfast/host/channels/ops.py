@@ -35,7 +35,7 @@ class Channels(Approving):
     async def op_open(self, request: Json, caller: Caller) -> Reply:
         """A channel to the session's output (and input): a descriptor to its keeper, or to its log on disk."""
         session = await self._find(request, caller)
-        if session.link is None and session.unresponsive:
+        if session.unreachable:
             await self.registry.connect(session)
         if not request.get("read_only"):
             self._check_typing(session, caller)
@@ -50,17 +50,17 @@ class Channels(Approving):
     @staticmethod
     async def _answers(session: Session) -> bool:
         """Whether its keeper answers now: on a line to one that is stopped a reader would wait with nothing to see."""
-        if session.link is not None and not session.link.silent:
+        if session.connected and not session.silent:
             try:
-                await session.link.act("status")
+                await session.line.act("status")
             except HoldfastError:
                 pass  # it did not answer, or is gone; a refusal would be an answer
-        return session.link is not None and not session.silent
+        return session.connected and not session.silent
 
     async def _dial(self, session: Session, request: Json, caller: Caller, *, attach: bool) -> int | None:
         """A channel to the keeper, or None when it has ended; it may be ending this very moment."""
         for _ in range(_DIAL_TRIES):
-            if session.link is None:
+            if not session.connected:
                 return None
             try:
                 return self._channel(session, request, caller, attach=attach)
@@ -151,5 +151,5 @@ class Channels(Approving):
         env = manifest.check_env(request.get("env") or {})
         follow_links(session.folder.links, env)
         display = env.get("DISPLAY")
-        if display and not str(display).startswith(":") and session.state_file.get("display") != display:
+        if display and not str(display).startswith(":") and session.notes.display != display:
             session.remember(display=display)

@@ -218,10 +218,10 @@ class Identities:
     def _kept_by(self, pid: int) -> Session | None:
         sessions = self._registry.sessions.values()
         for session in sessions:
-            if session.link is not None and session.link.welcome.result()["keeper"] == pid:
+            if session.keeper == pid:
                 return session
         for session in sessions:  # starting this moment, or not answering: its own record names the keeper
-            if session.link is None and (read_json(session.folder.keeper_lock) or {}).get("pid") == pid:
+            if not session.connected and (read_json(session.folder.keeper_lock) or {}).get("pid") == pid:
                 return session
         return None
 

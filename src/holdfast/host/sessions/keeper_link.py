@@ -74,7 +74,7 @@ class KeeperLink:
         self._room = asyncio.Event()
         self.welcome: asyncio.Future[Json] = self._loop.create_future()
         self.lost = False
-        self.silent = False  # it was asked and did not answer in time, nor has it said anything since
+        self.on_answering: Callable[[bool], None] | None = None  # hears that a request timed out, and every frame
         self._loop.add_reader(sock.fileno(), self._readable)
 
     @classmethod
@@ -120,7 +120,8 @@ class KeeperLink:
             return
         except OSError:
             data = b""
-        self.silent = False
+        if data and self.on_answering is not None:
+            self.on_answering(True)
         try:
             for kind, payload in self._decoder.feed(data):
                 self._receive(kind, payload)
@@ -237,7 +238,8 @@ class KeeperLink:
             async with asyncio.timeout(KEEPER_ANSWER_S):
                 return await future
         except TimeoutError:
-            self.silent = self._sock is not None
+            if self._sock is not None and self.on_answering is not None:
+                self.on_answering(False)
             raise HoldfastError(
                 "timeout", "the session's keeper does not answer", "it may be stopped; try again"
             ) from None

@@ -18,11 +18,12 @@ from ...model.errors import HoldfastError
 from ...model.limits import KEEPER_ANSWER_S
 from . import handed
 from .keeper_link import KeeperLink
-from .session import Session, keeper_alive
+from .session import Session, ended_how, keeper_alive
+from .state import Event, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .registry import Registry
+    from .connect import Lines
 
 log = logging.getLogger("holdfast.host")
 
@@ -34,7 +35,7 @@ _CALLED_OFF_S = 5.0  # a keeper whose child was killed ends at once, unless the 
 
 def check(session: Session) -> None:
     """Refuse to call that a start which has not happened yet."""
-    if session.coming:
+    if session.life is State.START_LATE:
         raise HoldfastError(
             "timeout",
             f"{session.name} did not start within {KEEPER_ANSWER_S:.0f} s: its folder or its program hangs",
@@ -42,39 +43,33 @@ def check(session: Session) -> None:
         )
 
 
-async def begins(registry: Registry, link: KeeperLink) -> bool:
+async def begins(lines: Lines, link: KeeperLink) -> bool:
     """Whether a start that was handed over begins in time. Those before it take theirs: it is late when none of them
     begins either."""
     deadline, seen = time.monotonic() + _TURN_S, -1
-    while seen != registry.begun and time.monotonic() < deadline:
-        seen = registry.begun
+    while seen != lines.begun and time.monotonic() < deadline:
+        seen = lines.begun
         if await link.welcomed():
             return True
     return False
 
 
-async def expect(registry: Registry, session: Session, link: KeeperLink) -> None:
+async def expect(lines: Lines, session: Session, link: KeeperLink) -> None:
     """Our own zygote was handed this start, and its keeper has not answered: the line tells how that ends."""
     try:
         await asyncio.shield(link.welcome)
     except HoldfastError as e:
         link.close()
-        session.coming = session.unresponsive = False
         log.warning("%s did not start: %s", session.name, e.line())
-        registry.buried(session)
+        lines.happened(session, ended_how(session))
         return
-    session.coming = False
-    registry.linked(session, link)
-    registry.place(session)
-    session.touch()
-    if session.state_file.get("stopped"):
-        link.tell("stop", grace_s=0.0)
+    lines.happened(session, Event.WELCOMED, link)
 
 
 async def take_back(session: Session, link: KeeperLink) -> None:
     """A start that went well over there failed on our side (its entry, its manifest): whoever asked is told that there
     is no session, so nothing of it may go on."""
-    if session.coming:
+    if session.life is State.START_LATE:
         session.remember(stopped=True)  # it is ended in the moment it begins
         return
     link.tell("stop", grace_s=0.0)
@@ -91,27 +86,15 @@ async def keeper_gone(session: Session) -> bool:
     return True
 
 
-async def arrive(registry: Registry, session: Session, on_its_way: Callable[[], bool]) -> None:
+async def arrive(lines: Lines, session: Session, on_its_way: Callable[[], bool]) -> None:
     """The last host was killed with this start on its way: it happens, or there is nobody left to do it."""
     deadline = time.monotonic() + _ARRIVAL_S
     while on_its_way() and not keeper_alive(session.folder):
-        if not session.coming and time.monotonic() > deadline:
+        if session.life is State.START_ORPHANED and time.monotonic() > deadline:
             log.warning("%s was handed to a zygote that neither starts it nor ends", session.name)
-            session.coming, session.unresponsive, session.starting = True, True, False
-            session.touch()
-        await asyncio.sleep(_LATE_PAUSE_S if session.coming else _ARRIVAL_PAUSE_S)
-    session.coming, session.unresponsive, session.starting = False, False, True
-    try:
-        if keeper_alive(session.folder):
-            await registry.connect(session)
-    finally:
-        session.starting = False
-        if session.live:
-            session.touch()
-        else:
-            registry.buried(session)
-    if session.link is not None and session.state_file.get("stopped"):
-        session.link.tell("stop", grace_s=0.0)
+            lines.happened(session, Event.DEADLINE)
+        await asyncio.sleep(_LATE_PAUSE_S if session.life is State.START_LATE else _ARRIVAL_PAUSE_S)
+    lines.happened(session, Event.KEEPER_FOUND if keeper_alive(session.folder) else ended_how(session))
 
 
 async def call_off(session: Session) -> None:

@@ -1,7 +1,7 @@
 """A session's life in the host: one table over every (state, event) pair.
 
-Pure. `host/sessions/connect.py` reports what happened, enters the state that the table names and carries out its
-effects, in their order. What users see (`live`, `exited`, `reaped`, `lost`) is read from the state.
+Pure. `Lines.happened` in `host/sessions/connect.py` enters the state that the table names and carries out its effects,
+in their order. What users see (`live`, `exited`, `reaped`, `lost`) is read from the state.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Event(enum.Enum):
     KEEPER_FOUND = "keeper_found"  # at adoption, or after a start that an earlier host asked for: the lock is held
     UNCLAIMED_START = "unclaimed_start"  # at adoption: no keeper took this generation, and one may yet
     WELCOMED = "welcomed"  # a keeper answered on a new line
-    NOTED = "noted"  # the manifest of a start is on disk, and its entry with the journal
+    START_ANSWERED = "start_answered"  # who asked for the start is: its manifest is on disk, or that failed
     DEADLINE = "deadline"  # of a start
     CONNECT_FAILED = "connect_failed"  # no answer on a new line, and the keeper lives
     REQUEST_TIMED_OUT = "request_timed_out"  # on the line that is held
@@ -42,17 +42,19 @@ class Event(enum.Enum):
 
 
 class Effect(enum.Enum):
-    ASK_ZYGOTE = "ask_zygote"  # done by who asked for the start, which is answered with how it went
+    # Carried out by `host/sessions/connect.py`, at once:
     CONNECT = "connect"  # try to get a line, now
     RECONNECT = "reconnect"  # keep trying until there is a line, or the keeper is gone
     AWAIT_KEEPER = "await_keeper"  # of a start that an earlier host asked for
-    AWAIT_WELCOME = "await_welcome"  # on the line of a start whose deadline has passed
     LISTEN = "listen"  # learn the keeper's status, announce `linked`, hear its events
     PLACE = "place"  # its program into its cgroup
     STOP_IF_UNWANTED = "stop_if_unwanted"  # a stop was asked for before there was a line to send it on
     LOAD_ENDING = "load_ending"  # exit, failure and time of its end, from the record
     BURY = "bury"  # LOAD_ENDING, let go of what it held, wake waiters, announce `gone`
     WAKE = "wake"  # waiters look again
+    # Carried out by who reports the event, which waits for the outcome:
+    ASK_ZYGOTE = "ask_zygote"
+    AWAIT_WELCOME = "await_welcome"  # on the line of a start whose deadline has passed
     SEND_STOP = "send_stop"  # on its line
     CALL_OFF = "call_off"  # kill what sets the start up
     END_SURVIVORS = "end_survivors"  # its processes have no keeper to end them
@@ -66,6 +68,17 @@ class Step(NamedTuple):
     effects: tuple[Effect, ...] = ()
     bug: bool = False
 
+
+REPORTERS = frozenset(
+    {
+        Effect.ASK_ZYGOTE,
+        Effect.AWAIT_WELCOME,
+        Effect.SEND_STOP,
+        Effect.CALL_OFF,
+        Effect.END_SURVIVORS,
+        Effect.DROP,
+    }
+)  # effects that are carried out by who reports the event
 
 S, E, F = State, Event, Effect
 Row = dict[Event, Step]
@@ -93,7 +106,7 @@ def _over(state: State, stop: Effect | None) -> Row:
         E.STOP_ASKED: Step(state, (stop,) if stop else ()),
         E.REMOVE_ASKED: Step(S.REMOVED, (F.DROP,)),
         # A line that is still open for slow readers, a timer or a question that was under way when it ended.
-        **_nothing(state, *_LINE, E.NOTED, E.CONNECT_FAILED, E.FINAL_RECORD, E.KEEPER_GONE, E.DEADLINE),
+        **_nothing(state, *_LINE, E.START_ANSWERED, E.CONNECT_FAILED, E.FINAL_RECORD, E.KEEPER_GONE, E.DEADLINE),
         **_never(state, *_ADOPTION, E.WELCOMED),
     }
 
@@ -107,7 +120,7 @@ TABLE: dict[State, Row] = {
         E.FINAL_RECORD: Step(S.ENDED, (F.LOAD_ENDING,)),
         E.KEEPER_GONE: Step(S.LOST, (F.LOAD_ENDING,)),
         E.REMOVE_ASKED: Step(S.REMOVED, (F.DROP,)),
-        **_never(S.NEW, *_LINE, E.WELCOMED, E.NOTED, E.DEADLINE, E.CONNECT_FAILED, E.STOP_ASKED),
+        **_never(S.NEW, *_LINE, E.WELCOMED, E.START_ANSWERED, E.DEADLINE, E.CONNECT_FAILED, E.STOP_ASKED),
     },
     S.STARTING: {
         E.WELCOMED: Step(S.BEGUN, (F.LISTEN,)),
@@ -116,7 +129,7 @@ TABLE: dict[State, Row] = {
         E.FINAL_RECORD: Step(S.ENDED, (F.LOAD_ENDING, F.WAKE)),
         E.KEEPER_GONE: Step(S.LOST, (F.LOAD_ENDING, F.WAKE)),
         E.STOP_ASKED: Step(S.STARTING),  # callers wait until the start is settled; the note is read when it begins
-        **_never(S.STARTING, *_ADOPTION, *_LINE, E.START_ASKED, E.NOTED, E.CONNECT_FAILED, E.REMOVE_ASKED),
+        **_never(S.STARTING, *_ADOPTION, *_LINE, E.START_ASKED, E.START_ANSWERED, E.CONNECT_FAILED, E.REMOVE_ASKED),
     },
     S.START_ORPHANED: {
         E.KEEPER_FOUND: Step(S.START_ORPHANED, (F.CONNECT,)),
@@ -125,18 +138,18 @@ TABLE: dict[State, Row] = {
         E.DEADLINE: Step(S.START_LATE, (F.WAKE,)),
         E.STOP_ASKED: Step(S.START_ORPHANED),  # as in STARTING
         **_ENDS,
-        **_never(S.START_ORPHANED, *_LINE, E.START_ASKED, E.UNCLAIMED_START, E.NOTED, E.REMOVE_ASKED),
+        **_never(S.START_ORPHANED, *_LINE, E.START_ASKED, E.UNCLAIMED_START, E.START_ANSWERED, E.REMOVE_ASKED),
     },
     S.START_LATE: {
         E.KEEPER_FOUND: Step(S.START_ORPHANED, (F.CONNECT,)),
         E.WELCOMED: Step(S.CONNECTED, (F.LISTEN, F.PLACE, F.WAKE, F.STOP_IF_UNWANTED)),
         E.STOP_ASKED: Step(S.START_LATE, (F.CALL_OFF,)),
         **_ENDS,
-        **_nothing(S.START_LATE, E.NOTED, E.DEADLINE),
+        **_nothing(S.START_LATE, E.START_ANSWERED, E.DEADLINE),
         **_never(S.START_LATE, *_LINE, E.START_ASKED, E.UNCLAIMED_START, E.CONNECT_FAILED, E.REMOVE_ASKED),
     },
     S.BEGUN: {
-        E.NOTED: Step(S.CONNECTED, (F.PLACE, F.WAKE)),
+        E.START_ANSWERED: Step(S.CONNECTED, (F.PLACE, F.WAKE)),
         E.STOP_ASKED: Step(S.BEGUN, (F.SEND_STOP,)),
         **_BREAKS,
         **_nothing(S.BEGUN, E.REQUEST_TIMED_OUT, E.HEARD, E.DEADLINE),  # callers wait anyway
@@ -146,15 +159,15 @@ TABLE: dict[State, Row] = {
         E.REQUEST_TIMED_OUT: Step(S.UNANSWERED, (F.WAKE,)),
         E.STOP_ASKED: Step(S.CONNECTED, (F.SEND_STOP,)),
         **_BREAKS,
-        **_nothing(S.CONNECTED, E.HEARD, E.DEADLINE),
-        **_never(S.CONNECTED, *_ADOPTION, E.START_ASKED, E.WELCOMED, E.NOTED, E.CONNECT_FAILED, E.REMOVE_ASKED),
+        **_nothing(S.CONNECTED, E.HEARD, E.DEADLINE, E.START_ANSWERED),
+        **_never(S.CONNECTED, *_ADOPTION, E.START_ASKED, E.WELCOMED, E.CONNECT_FAILED, E.REMOVE_ASKED),
     },
     S.UNANSWERED: {
         E.HEARD: Step(S.CONNECTED, (F.WAKE,)),
         E.STOP_ASKED: Step(S.UNANSWERED, (F.SEND_STOP,)),
         **_BREAKS,
-        **_nothing(S.UNANSWERED, E.REQUEST_TIMED_OUT, E.DEADLINE),
-        **_never(S.UNANSWERED, *_ADOPTION, E.START_ASKED, E.WELCOMED, E.NOTED, E.CONNECT_FAILED, E.REMOVE_ASKED),
+        **_nothing(S.UNANSWERED, E.REQUEST_TIMED_OUT, E.DEADLINE, E.START_ANSWERED),
+        **_never(S.UNANSWERED, *_ADOPTION, E.START_ASKED, E.WELCOMED, E.CONNECT_FAILED, E.REMOVE_ASKED),
     },
     S.DISCONNECTED: {
         E.WELCOMED: Step(S.CONNECTED, (F.LISTEN, F.WAKE, F.STOP_IF_UNWANTED)),
@@ -162,7 +175,7 @@ TABLE: dict[State, Row] = {
         # What set it up may hang, or its keeper is stopped: see `stop` in host/sessions/ops.py for which of them.
         E.STOP_ASKED: Step(S.DISCONNECTED, (F.CONNECT, F.CALL_OFF, F.END_SURVIVORS)),
         **_ENDS,
-        **_nothing(S.DISCONNECTED, *_LINE, E.NOTED, E.KEEPER_FOUND, E.DEADLINE),
+        **_nothing(S.DISCONNECTED, *_LINE, E.START_ANSWERED, E.KEEPER_FOUND, E.DEADLINE),
         **_never(S.DISCONNECTED, E.START_ASKED, E.UNCLAIMED_START, E.REMOVE_ASKED),
     },
     S.ENDED: _over(S.ENDED, None),
