@@ -15,7 +15,7 @@ from ..observe import session_view
 from ..server.connection import Reply
 from ..sessions import manifest
 from ..sessions.forwarded_paths import follow_links
-from ..sessions.keeper_link import dial
+from ..sessions.keeper_link import dial_soon
 from ..sessions.session import Session
 from . import log_channel
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_DIAL_TRIES, _DIAL_PAUSE_S = 200, 0.01  # a keeper that closed its door has told us why within two seconds
+_ENDING_S = 2.0  # a keeper that closed its door has told us why within that
 _RESTORED_LINES = 500  # history drawn on attach: 18 ms of colour log, where all 2,000 lines would take 48
 
 
@@ -59,22 +59,26 @@ class Channels(Approving):
 
     async def _dial(self, session: Session, request: Json, caller: Caller, *, attach: bool) -> int | None:
         """A channel to the keeper, or None when it has ended; it may be ending this very moment."""
-        for _ in range(_DIAL_TRIES):
-            if not session.connected:
-                return None
+        while session.connected:
+            changed = session.changed
             try:
-                return self._channel(session, request, caller, attach=attach)
+                return await self._channel(session, request, caller, attach=attach)
             except OSError:
-                await asyncio.sleep(_DIAL_PAUSE_S)
+                try:
+                    await asyncio.wait_for(changed.wait(), _ENDING_S)
+                except TimeoutError:
+                    break
+        if not session.connected:
+            return None
         raise HoldfastError("failed", f"{session.name} does not answer", "try again")
 
-    def _channel(self, session: Session, request: Json, caller: Caller, *, attach: bool) -> int:
+    async def _channel(self, session: Session, request: Json, caller: Caller, *, attach: bool) -> int:
         rights, grants, until = caller.rights(session)
         if request.get("read_only"):
             rights = ["view"]
         elif "type" in rights:  # before it can: nobody sees what is typed on a channel
             session.touched_by(*(caller.everyone if caller.kind != "human" else caller.bound_by))
-        sock = dial(session.folder.keeper_socket)
+        sock = await dial_soon(session.folder.keeper_socket)
         hello = {
             "v": keeper_frames.VERSION,
             "token": session.manifest["token"],

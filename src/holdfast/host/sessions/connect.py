@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import itertools
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ...model import limits
-from ...model.errors import HoldfastError
 from ...model.home import Home
 from ...system import cgroup
 from . import handed, late_start, state
-from .keeper_link import KeeperLink, dial_soon
+from .keeper_link import KeeperLink
+from .reach import Reach
 from .session import Session, found
 from .state import Effect, Event, State
 from .zygote import Zygote
@@ -23,9 +22,6 @@ Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
 
 LIMITS_DEFAULT = {"pids": limits.PIDS_MAX, "memory": 0}
-# A lock has no event. A keeper that comes or goes does so within milliseconds, or seconds on a bad day; one that is
-# stopped is seldom, and a look at it costs a connection.
-_LOOKS_S, _LOOK_S = (0.001, 0.005, 0.02, 0.1, 0.5), 2.0
 
 
 class Lines:
@@ -34,12 +30,12 @@ class Lines:
     def __init__(self, home: Home, zygote: Zygote, on_event: Callable[[Session, Json], None]) -> None:
         self._home, self._zygote, self.on_event = home, zygote, on_event
         self.begun = 0  # keepers that have answered so far
+        self.welcomed = asyncio.Event()  # set, and made anew, when one does
         self.operator: Json = {}
         self._waiting: set[asyncio.Task[None]] = set()  # kept: the loop itself would let go of them
         self._later = concurrent.futures.ThreadPoolExecutor(1, "cgroup")  # of its own: no fsync waits behind it
         self.effects: dict[Effect, Callable[[Session], None]] = {
             Effect.CONNECT: self._begin_connect,
-            Effect.RECONNECT: self._look_again,
             Effect.AWAIT_KEEPER: self._await_keeper,
             Effect.LISTEN: self._listen,
             Effect.PLACE: self._place,
@@ -76,57 +72,16 @@ class Lines:
         """Try to get the line to its keeper, once however many ask; returns when that is tried."""
         if session.life is State.DISCONNECTED:
             self._begin_connect(session)
-        if session.reaching is not None:
-            await asyncio.shield(session.reaching)
+        if session.reach is not None:
+            await session.reach.tried()
 
     def _begin_connect(self, session: Session) -> None:
-        if session.reaching is None:
-            session.reaching = asyncio.get_running_loop().create_task(self._reach(session))
-
-    async def _reach(self, session: Session) -> None:
-        before, generation = session.life, session.manifest["generation"]
-        link, why = None, ""
-        try:
-            sock = await dial_soon(session.folder.keeper_socket)
-            link = await KeeperLink.open(sock, self.hello(session))
-        except (HoldfastError, OSError) as e:
-            why = str(e)
-        finally:
-            session.reaching = None
-        if (session.life, session.manifest["generation"]) != (before, generation):
-            if link is not None:
-                link.close()  # it ended meanwhile, or began anew
-        elif link is not None:
-            self.happened(session, Event.WELCOMED, link)
-        else:
-            event = found(session, Event.CONNECT_FAILED)
-            if event is Event.CONNECT_FAILED and session.settling is None:
-                log.warning("keeper of %s does not answer: %s", session.name, why)
-            self.happened(session, event)
-
-    def _look_again(self, session: Session) -> None:
-        """A keeper lives and has no line to us: it is on its way in or out, it dropped us, or it is stopped. Callers
-        that wait for its session must hear how that goes on, so it is looked at until it answers or is gone."""
-        if session.settling is None:
-            session.settling = asyncio.get_running_loop().create_task(self._settle(session))
-
-    async def _settle(self, session: Session) -> None:
-        try:
-            for delay in itertools.chain(_LOOKS_S, itertools.repeat(_LOOK_S)):
-                await asyncio.sleep(delay)
-                if session.life is not State.DISCONNECTED:
-                    return  # another caller's question was answered
-                event = found(session, Event.CONNECT_FAILED)
-                if event is not Event.CONNECT_FAILED:
-                    self.happened(session, event)
-                    return
-                await self.connect(session)
-        finally:
-            session.settling = None
+        if session.reach is None:
+            session.reach = Reach(self, session)
 
     def _await_keeper(self, session: Session) -> None:
-        still = lambda: handed.on_its_way(self._home.roles, self._zygote.pid)  # noqa: E731
-        self.background(late_start.arrive(self, session, still))
+        waiting = lambda: handed.on_its_way(self._home.roles, self._zygote.pid)  # noqa: E731
+        self.background(late_start.arrive(self, session, waiting))
 
     # -- on a line -------------------------------------------------------------------------------------------
 
@@ -138,6 +93,8 @@ class Lines:
         link.on_status = session.learn
         session.spools = "spool" in welcome
         session.applies_once = bool(welcome.get("applies_once"))
+        self.welcomed.set()
+        self.welcomed = asyncio.Event()
         self.on_event(session, {"event": "linked"})
 
         def answers(yes: bool) -> None:

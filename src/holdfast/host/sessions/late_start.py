@@ -16,9 +16,10 @@ from collections.abc import Callable
 
 from ...model.errors import HoldfastError
 from ...model.limits import KEEPER_ANSWER_S
+from ..kernel_events import KernelEvents
 from . import handed
 from .keeper_link import KeeperLink
-from .session import Session, ended_how, keeper_alive
+from .session import Session, ended_how, keeper_alive, keeper_gone
 from .state import Event, State
 
 TYPE_CHECKING = False
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast.host")
 
-_ARRIVAL_S, _ARRIVAL_PAUSE_S = 15.0, 0.01  # a start that another host asked for has no event: it takes milliseconds
+_ARRIVAL_S = 15.0  # a start that another host asked for takes milliseconds; on a bad day seconds
 _TURN_S = 60.0  # a start among hundreds is waited for so long at most
-_LATE_PAUSE_S = 2.0  # and one that is later than that can be looked for at leisure
-_CALLED_OFF_S = 5.0  # a keeper whose child was killed ends at once, unless the kernel keeps that child in a call
+_LATE_LOOK_S = 60.0  # the kernel tells of one that is later; this is for a descriptor that it refused
+CALLED_OFF_S = 5.0  # a keeper whose child was killed ends at once, unless the kernel keeps that child in a call
 
 
 def check(session: Session) -> None:
@@ -73,27 +74,21 @@ async def take_back(session: Session, link: KeeperLink) -> None:
         session.remember(stopped=True)  # it is ended in the moment it begins
         return
     link.tell("stop", grace_s=0.0)
-    await keeper_gone(session)
+    await keeper_gone(session.folder, CALLED_OFF_S)
 
 
-async def keeper_gone(session: Session) -> bool:
-    """Whether the keeper of a start that failed is gone, after a moment in which it ends."""
-    deadline = time.monotonic() + _CALLED_OFF_S
-    while keeper_alive(session.folder):
-        if time.monotonic() > deadline:
-            return False
-        await asyncio.sleep(_ARRIVAL_PAUSE_S)
-    return True
-
-
-async def arrive(lines: Lines, session: Session, on_its_way: Callable[[], bool]) -> None:
-    """The last host was killed with this start on its way: it happens, or there is nobody left to do it."""
+async def arrive(lines: Lines, session: Session, waiting: Callable[[], list[tuple[int, int]]]) -> None:
+    """The last host was killed with this start on its way: it happens, or no process is left to do it. `waiting` names
+    those that may."""
     deadline = time.monotonic() + _ARRIVAL_S
-    while on_its_way() and not keeper_alive(session.folder):
-        if session.life is State.START_ORPHANED and time.monotonic() > deadline:
-            log.warning("%s was handed to a zygote that neither starts it nor ends", session.name)
-            lines.happened(session, Event.DEADLINE)
-        await asyncio.sleep(_LATE_PAUSE_S if session.life is State.START_LATE else _ARRIVAL_PAUSE_S)
+    with KernelEvents() as events:
+        events.folder(session.folder.path)  # the keeper that takes it writes its name into its lock
+        while not keeper_alive(session.folder) and events.ends_of(waiting()):
+            late = session.life is State.START_LATE
+            if not late and time.monotonic() > deadline:
+                log.warning("%s was handed to a zygote that neither starts it nor ends", session.name)
+                lines.happened(session, Event.DEADLINE)
+            await events.wait(_LATE_LOOK_S if late else max(0.0, deadline - time.monotonic()))
     lines.happened(session, Event.KEEPER_FOUND if keeper_alive(session.folder) else ended_how(session))
 
 
@@ -114,7 +109,7 @@ async def call_off(session: Session) -> None:
 
 async def _gone(session: Session) -> bool:
     try:
-        async with asyncio.timeout(_CALLED_OFF_S):
+        async with asyncio.timeout(CALLED_OFF_S):
             while session.live:
                 await session.changed.wait()
     except TimeoutError:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,12 +15,19 @@ from ...model.errors import HoldfastError
 from ...model.home import SessionFolder
 from ...system.atomic_files import read_json, write_json
 from ...system.kernel import lock_held
+from ..kernel_events import KernelEvents
 from . import notes, state
 from .keeper_link import KeeperLink
 from .state import Event, State
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .reach import Reach
+
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
+
+_UNTOLD_S, _UNNAMED_S = 1.0, 0.05  # between two looks at a lock whose holder is known, and is not
 
 UNKNOWN_EXIT: Json = {"code": None, "signal": None, "known": False, "at": None, "by": None}
 
@@ -30,6 +38,29 @@ def keeper_alive(folder: SessionFolder) -> bool:
         return lock_held(folder.keeper_lock)
     except OSError:
         return True
+
+
+def keeper_named(folder: SessionFolder) -> list[tuple[int, int]]:
+    """(pid, start time) of the keeper that wrote into its lock; none where that is not written yet."""
+    facts = read_json(folder.keeper_lock) or {}
+    pid, started = facts.get("pid"), facts.get("started")
+    return [(pid, started)] if isinstance(pid, int) and isinstance(started, int) else []
+
+
+async def keeper_gone(folder: SessionFolder, within_s: float) -> bool:
+    """Whether its keeper ends in time: told by its pidfd, or by its folder while it has not named itself."""
+    deadline = time.monotonic() + within_s
+    with KernelEvents() as events:
+        events.folder(folder.path)
+        while True:
+            named = events.ends_of(keeper_named(folder))
+            if not keeper_alive(folder):
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            # A descriptor can have been refused, and a lock can be inherited for a moment by what a keeper forks.
+            await events.wait(min(left, _UNTOLD_S if named else _UNNAMED_S))
 
 
 class Session:
@@ -52,8 +83,7 @@ class Session:
         self.notes = notes.from_json(read_json(folder.host_state) or {})
         self.size: tuple[int, int] = tuple(manifest["size"])
         self.busy_exec: str | None = None
-        self.reaching: asyncio.Task[None] | None = None  # the try to get one
-        self.settling: asyncio.Task[None] | None = None  # and what tries again
+        self.reach: Reach | None = None  # the try to get a line
         self.failure: str | None = None  # why this generation never began
         self.spools = False  # its keeper records what is done to it; the host notes that itself where it does not
         self.applies_once = False  # its keeper knows a request that it has carried out

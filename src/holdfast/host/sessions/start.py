@@ -21,7 +21,7 @@ from . import manifest as recipe
 from .connect import LIMITS_DEFAULT, Lines
 from .forwarded_paths import follow_links
 from .keeper_link import KeeperLink
-from .session import Session, ended_how, keeper_alive
+from .session import Session, ended_how, keeper_gone
 from .state import Effect, Event, State
 from .zygote import Zygote
 
@@ -82,7 +82,7 @@ class Starts:
         try:
             await self._spawn(session, begun)
         except BaseException:
-            if session.life is State.START_LATE or not await late_start.keeper_gone(session):
+            if session.life is State.START_LATE or not await keeper_gone(session.folder, late_start.CALLED_OFF_S):
                 raise  # it is told as late, or could not be ended: ours to find
             if session.live:
                 self._lines.happened(session, ended_how(session))
@@ -97,7 +97,8 @@ class Starts:
             raise HoldfastError("conflict", f"{session.name} cannot be started now", f"hold status {session.id}")
         session.exit, session.failure = None, None
         try:
-            await self._last_keeper_gone(session)
+            # The former generation's keeper may still serve a slow reader, but not for long.
+            await keeper_gone(session.folder, limits.LINGER_S + 1)
             await self._prepare(session)
             write_json(session.folder.manifest, session.manifest, durable=False)
             # A crash of ours cannot lose the manifest any more; against a power cut it is synced while the keeper
@@ -137,13 +138,6 @@ class Starts:
             await sandbox.prepare(session, self._registry.home)
             if self._registry.doors is not None:
                 self._registry.doors.open(session)
-
-    @staticmethod
-    async def _last_keeper_gone(session: Session) -> None:
-        """The former generation's keeper may still serve a slow reader, but not for long."""
-        deadline = time.monotonic() + limits.LINGER_S + 1
-        while keeper_alive(session.folder) and time.monotonic() < deadline:  # noqa: ASYNC110  (a lock has no event)
-            await asyncio.sleep(0.005)
 
     async def restart(self, session: Session, actor: Json | None) -> None:
         """A new generation of the same session; its offsets go on. Without an `actor` a policy wants it."""

@@ -43,8 +43,7 @@ class Event(enum.Enum):
 
 class Effect(enum.Enum):
     # Carried out by `host/sessions/connect.py`, at once:
-    CONNECT = "connect"  # try to get a line, now
-    RECONNECT = "reconnect"  # keep trying until there is a line, or the keeper is gone
+    CONNECT = "connect"  # try to get a line, until there is one or the keeper is gone
     AWAIT_KEEPER = "await_keeper"  # of a start that an earlier host asked for
     LISTEN = "listen"  # learn the keeper's status, announce `linked`, hear its events
     PLACE = "place"  # its program into its cgroup
@@ -97,7 +96,7 @@ def _never(state: State, *events: Event) -> Row:
 _ADOPTION = (E.KEEPER_FOUND, E.UNCLAIMED_START)
 _LINE = (E.REQUEST_TIMED_OUT, E.HEARD, E.LINK_CLOSED)
 _ENDS: Row = {E.FINAL_RECORD: Step(S.ENDED, (F.BURY,)), E.KEEPER_GONE: Step(S.LOST, (F.BURY,))}
-_BREAKS: Row = {E.LINK_CLOSED: Step(S.DISCONNECTED, (F.RECONNECT, F.WAKE)), **_ENDS}
+_BREAKS: Row = {E.LINK_CLOSED: Step(S.DISCONNECTED, (F.CONNECT, F.WAKE)), **_ENDS}
 
 
 def _over(state: State, stop: Effect | None) -> Row:
@@ -134,7 +133,7 @@ TABLE: dict[State, Row] = {
     S.START_ORPHANED: {
         E.KEEPER_FOUND: Step(S.START_ORPHANED, (F.CONNECT,)),
         E.WELCOMED: Step(S.CONNECTED, (F.LISTEN, F.PLACE, F.WAKE, F.STOP_IF_UNWANTED)),
-        E.CONNECT_FAILED: Step(S.DISCONNECTED, (F.RECONNECT, F.WAKE)),
+        E.CONNECT_FAILED: Step(S.DISCONNECTED, (F.CONNECT, F.WAKE)),
         E.DEADLINE: Step(S.START_LATE, (F.WAKE,)),
         E.STOP_ASKED: Step(S.START_ORPHANED),  # as in STARTING
         **_ENDS,
@@ -171,7 +170,7 @@ TABLE: dict[State, Row] = {
     },
     S.DISCONNECTED: {
         E.WELCOMED: Step(S.CONNECTED, (F.LISTEN, F.WAKE, F.STOP_IF_UNWANTED)),
-        E.CONNECT_FAILED: Step(S.DISCONNECTED, (F.RECONNECT,)),
+        E.CONNECT_FAILED: Step(S.DISCONNECTED, (F.CONNECT,)),
         # What set it up may hang, or its keeper is stopped: see `stop` in host/sessions/ops.py for which of them.
         E.STOP_ASKED: Step(S.DISCONNECTED, (F.CONNECT, F.CALL_OFF, F.END_SURVIVORS)),
         **_ENDS,
