@@ -33,11 +33,10 @@ class Acting(Approving):
         data = (decoded(request.get("data")) or b"") + (session.enter if request.get("enter") else b"")
         pieces = range(0, len(data), limits.INPUT_BYTES_MAX)
         last = "eof" if request.get("eof") else pieces[-1] if pieces else ""
-        if session.link is None and await repeated_requests.carried_out(session, caller, request, last):
+        if not session.connected and await repeated_requests.carried_out(session, caller, request, last):
             return _sent(session, len(data), session.reader.bounds()[1], repeated=True)  # and it ended then
         session = await self._live(request, caller)
-        link = session.link  # it may end by what is typed: then the line is gone, and this answer is still owed
-        assert link is not None
+        link = session.line  # it may end by what is typed: then the line is gone, and this answer is still owed
         if not await repeated_requests.carried_out(session, caller, request, "" if pieces else last):
             await self._approve_send(session, data, request, caller)
         done = await self._type_all(session, link, data, pieces, request, caller) if pieces else {}
@@ -105,16 +104,15 @@ class Acting(Approving):
     @staticmethod
     async def _silent(session: Session) -> bool:
         """Whether the terminal reads lines without echoing them, which is how programs ask for secrets."""
-        if session.link is None or not session.terminal:
+        if not session.connected or not session.terminal:
             return False
-        sample = await session.link.act("sample", quick=True)
+        sample = await session.line.act("sample", quick=True)
         tty = (sample.get("facts") or {}).get("tty") or {}
         return bool(tty.get("canonical")) and not tty.get("echo", True)
 
     async def op_resize(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
-        assert session.link is not None
-        done = await session.link.act("resize", size=request.get("size"), **{"as": caller.actor})
+        done = await session.line.act("resize", size=request.get("size"), **{"as": caller.actor})
         self._note_unless_kept("resize", session, caller, request, size=request.get("size"))
         return done
 
@@ -122,12 +120,11 @@ class Acting(Approving):
         session = await self._find(request, caller)
         name = signal_name(str(request.get("signal") or "TERM"))
         told = {"session": session.id, "signal": name, "applied": True}
-        if session.link is None and await repeated_requests.carried_out(session, caller, request):
+        if not session.connected and await repeated_requests.carried_out(session, caller, request):
             return {**told, "signalled": None, "target": request.get("target"), "repeated": True}  # it ended of it
         session = await self._live(request, caller)
-        assert session.link is not None
         await repeated_requests.carried_out(session, caller, request)  # the keeper knows, or it cannot be known
-        done = await session.link.act(
+        done = await session.line.act(
             "signal", signal=name, target=request.get("target"), why=why_of(request), **_named(request, caller)
         )
         self._note_unless_kept("signal", session, caller, request, signal=name, target=done.get("target"))
@@ -142,7 +139,6 @@ class Acting(Approving):
         if not insist:
             wait_s = number(request.get("timeout"), "a timeout") or limits.TAKE_ASK_S
             await self._ask_holder(session, caller, why_of(request), min(wait_s, limits.TAKE_ASK_S))
-        assert session.link is not None
         about = {"takeover_max_s": self.desk.settings.current().takeover_s, "why": why_of(request)}
         try:
             await repeated_requests.carried_out(session, caller, request)
@@ -157,7 +153,6 @@ class Acting(Approving):
 
     async def op_release(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
-        assert session.link is not None
         await repeated_requests.carried_out(session, caller, request)  # the keeper knows, or it cannot be known
         done = await session.line.act("release", why=why_of(request), **_named(request, caller))
         self._note_unless_kept("release", session, caller, request, epoch=done["controls"]["epoch"])
@@ -177,7 +172,6 @@ class Acting(Approving):
         return await self._hand(session, whom, request, caller, note)
 
     async def _hand(self, session: Session, whom: str, request: Json, caller: Caller, note: str | None) -> Json:
-        assert session.link is not None
         to = self.operators.find(whom)
         if not self.operators.allows(to.id, "type", scope_of(session), time.time()):
             raise refused(f"{to.name} may not type in {session.name}", "grant it first: hold operator grant")

@@ -203,5 +203,5 @@ class Approving(Base):
 
     @staticmethod
     def _still_live(session: Session) -> None:
-        if session.link is None:
+        if not session.connected:
             raise HoldfastError("conflict", f"{session.name} ended meanwhile", f"hold restart {session.name}")

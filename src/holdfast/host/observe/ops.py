@@ -45,7 +45,7 @@ class Looking(Base):
 
         async def one(session: Session) -> Json:
             async with gate:
-                keeper = session.link.welcome.result()["keeper"] if session.link is not None else 0
+                keeper = session.keeper or 0
                 view = await self._view(session, full=False, members=forest.get(keeper))
                 if request.get("processes") and keeper in forest:
                     view["processes"] = proc.processes(forest[keeper])
@@ -60,7 +60,7 @@ class Looking(Base):
     async def op_status(self, request: Json, caller: Caller) -> Json:
         if request.get("session"):
             session = await self._find(request, caller)
-            if session.unresponsive and session.link is None:
+            if session.unreachable:
                 await self.registry.connect(session)
             return await self._view(session, full=True)
         return {"host": self.daemon.about(), "sessions": await self.op_ls({"all": True}, caller)}
@@ -72,10 +72,10 @@ class Looking(Base):
             return []
         forest = self._forest()
         for session in list(self.registry.sessions.values()):
-            if session.link is None or not caller.may("view", session):
+            if not session.connected or not caller.may("view", session):
                 continue
             whose = {"session": session.id, "session_name": session.name}
-            found = ports.ports(forest.get(session.link.welcome.result()["keeper"], []))
+            found = ports.ports(forest.get(session.keeper or 0, []))
             rows += [{**row, **whose} for row in found if wanted in (None, row["port"])]
         return rows
 
@@ -144,7 +144,7 @@ class Looking(Base):
 
 def still(session: Session, view: Json, processes: int) -> bool:
     """Whether nothing of it changes before it is touched: its one process is blocked, or there is none."""
-    return session.link is None or (processes <= 1 and view["activity"]["kind"] in _BLOCKED)
+    return not session.connected or (processes <= 1 and view["activity"]["kind"] in _BLOCKED)
 
 
 def _ids(given: object) -> set[str] | None:

@@ -30,7 +30,6 @@ from .operators import Operators
 Json = dict[str, Any]
 
 _KEEPER_TOLD_S = 5.0  # a program can call before its keeper has told the host who it is
-_KEEPER_PAUSE_S = 0.01
 _OUTSIDE = ("hold-host", "hold-web")  # roles that keep no session: what they started stands in none
 
 
@@ -193,7 +192,7 @@ class Identities:
     # -- where a process stands
 
     async def _inside(self, peer: Peer) -> Session | None:
-        deadline = time.monotonic() + _KEEPER_TOLD_S
+        deadline = asyncio.get_running_loop().time() + _KEEPER_TOLD_S
         while True:
             try:
                 line = peer_identity.ancestry(peer.sock)
@@ -208,9 +207,11 @@ class Identities:
             found = self._kept_by(role.pid)
             if found is not None:
                 return found
-            if time.monotonic() > deadline:
-                raise refused("the caller's session is not known to this host", "hold doctor")
-            await asyncio.sleep(_KEEPER_PAUSE_S)
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._registry.lines.welcomed.wait()
+            except TimeoutError:
+                raise refused("the caller's session is not known to this host", "hold doctor") from None
 
     def _is_role(self, one: Stat) -> bool:
         return os.path.exists(os.path.join(self._home.roles, f"{one.pid}.{one.started}"))
@@ -218,10 +219,10 @@ class Identities:
     def _kept_by(self, pid: int) -> Session | None:
         sessions = self._registry.sessions.values()
         for session in sessions:
-            if session.link is not None and session.link.welcome.result()["keeper"] == pid:
+            if session.keeper == pid:
                 return session
         for session in sessions:  # starting this moment, or not answering: its own record names the keeper
-            if session.link is None and (read_json(session.folder.keeper_lock) or {}).get("pid") == pid:
+            if not session.connected and (read_json(session.folder.keeper_lock) or {}).get("pid") == pid:
                 return session
         return None
 

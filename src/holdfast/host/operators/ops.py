@@ -157,10 +157,10 @@ class OperatorOps(Base):
         async def one(session: Session) -> None:
             nonlocal closed, unable
             for what in wanted:
-                if session.link is None:
+                if not session.connected:
                     return
                 try:
-                    closed += int((await session.link.act("revoke", **what)).get("closed") or 0)
+                    closed += int((await session.line.act("revoke", **what)).get("closed") or 0)
                 except HoldfastError as e:
                     unable += e.code == "unsupported"
                     return
@@ -172,8 +172,8 @@ class OperatorOps(Base):
     async def _dispossess(self, session: Session) -> None:
         """Controls that were taken without a channel are given up by one who may not type any more."""
         holder = self.operators.by_id.get(str(session.controls.get("holder")))
-        if holder is None or session.link is None:
+        if holder is None or not session.connected:
             return
         if not self.operators.allows(holder.id, "type", scope_of(session), time.time()):
             with contextlib.suppress(HoldfastError):  # it let go by itself
-                await session.link.act("revoke", operator=holder.id)
+                await session.line.act("revoke", operator=holder.id)
