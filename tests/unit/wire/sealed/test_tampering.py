@@ -73,7 +73,7 @@ def splice(sealed: list[bytes], at: int, size: int) -> list[bytes]:
     return [*sealed[:at], len(body).to_bytes(2, "big") + body, *sealed[at + 1 :]]
 
 
-REASONS = {
+REASONS: dict[Tamper, set[str]] = {
     flip: {"gap", "replay", "tag"},
     drop: {"gap"},
     double: {"replay"},
