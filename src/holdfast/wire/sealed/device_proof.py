@@ -47,4 +47,6 @@ def check(record: bytes, handshake_hash: bytes) -> DeviceProof:
         Ed25519PublicKey.from_public_bytes(key).verify(signature, message(handshake_hash))
     except (InvalidSignature, ValueError):
         raise SealedError("proof") from None
+    if any(record[PROOF_BYTES:]):
+        raise SealedError("padding", "behind the proof")
     return DeviceProof(key, signature, handshake_hash)

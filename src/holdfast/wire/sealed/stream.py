@@ -62,7 +62,8 @@ class Stream:
 
     def take(self, limit: int) -> bytes:
         """The next bytes to send."""
-        taken = bytes(self.queue[:limit])
+        with memoryview(self.queue) as queued:  # a slice of the queue itself would be a copy more
+            taken = bytes(queued[:limit])
         del self.queue[:limit]
         self._in_flight += len(taken)
         return taken
