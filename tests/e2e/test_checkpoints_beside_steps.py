@@ -119,7 +119,8 @@ async def test_a_checkpoint_saved_while_another_looks_for_the_last_one_is_kept(
         monkeypatch.setattr(AsyncRunState, "_load", overtaken)
         run._held = None
         for n in range(3):
-            await run.checkpoint(**{f"mine_{n}": n})
+            fields: dict[str, Any] = {f"mine_{n}": n}
+            await run.checkpoint(**fields)
             run._held = None
         assert next(more, None) is None, "each of them came in between"
         state = await run.restore()
