@@ -145,7 +145,7 @@ def test_a_retry_for_a_session_that_was_started_again_is_not_applied_to_it(hold:
 
 def test_the_controls_are_given_up_and_handed_over_once_by_a_request_asked_again(hold: HomeForTests) -> None:
     session = hold.run("cat", name="web")
-    enrol(hold, "bob", "human")
+    enrol(hold, "bob", "human", verbs=["view", "type", "request_control"])
     session.take()
     release = {"session": "web", "request": "req_release"}
     assert hold.host.call("release", **release)["controls"]["holder"] is None
