@@ -123,6 +123,15 @@ class AsyncCalls:
                 raise
         return wire
 
+    async def again(self, error: HoldfastError, deadline: float | None = None) -> None:
+        """Return when a question that may be asked twice is to be asked again: its host went away, and the next one is
+        there or will be started. Raises the error where it was another, or the time is up."""
+        if error.code != "host_gone":
+            raise error
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if not await AsyncHostConnection.back(self.home, left):
+            raise error
+
     async def _prove(self, wire: AsyncHostConnection, operator: str) -> None:
         from ...system import signing_keys
         from ...wire import key_proof

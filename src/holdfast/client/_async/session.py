@@ -210,8 +210,7 @@ class AsyncSession:
                 answer: Json = await self.host.call("wait", session=self.id, until=spec, start=start, timeout=left)
                 return answer
             except HoldfastError as e:
-                if e.code != "host_gone":
-                    raise
+                await self.host.again(e, deadline)
 
     async def output(self, start: int = 0, *, follow: bool = False, end: int | None = None) -> AsyncIterator[Chunk]:
         """The output from an offset on, in order; with `follow` until the session ends.

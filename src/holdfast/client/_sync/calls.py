@@ -123,6 +123,15 @@ class Calls:
                 raise
         return wire
 
+    def again(self, error: HoldfastError, deadline: float | None = None) -> None:
+        """Return when a question that may be asked twice is to be asked again: its host went away, and the next one is
+        there or will be started. Raises the error where it was another, or the time is up."""
+        if error.code != "host_gone":
+            raise error
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if not HostConnection.back(self.home, left):
+            raise error
+
     def _prove(self, wire: HostConnection, operator: str) -> None:
         from ...system import signing_keys
         from ...wire import key_proof

@@ -208,8 +208,7 @@ class Session:
                 answer: Json = self.host.call("wait", session=self.id, until=spec, start=start, timeout=left)
                 return answer
             except HoldfastError as e:
-                if e.code != "host_gone":
-                    raise
+                self.host.again(e, deadline)
 
     def output(self, start: int = 0, *, follow: bool = False, end: int | None = None) -> Iterator[Chunk]:
         """The output from an offset on, in order; with `follow` until the session ends.

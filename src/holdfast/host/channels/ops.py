@@ -83,7 +83,7 @@ class Channels(Approving):
             "v": keeper_frames.VERSION,
             "token": session.manifest["token"],
             "role": "operator",
-            **caller.actor,
+            **caller.acting(request),
             "rights": rights,
             "grants": grants,
             "until": until,

@@ -52,7 +52,7 @@ class Acting(Approving):
         self, session: Session, link: KeeperLink, data: bytes, pieces: range, request: Json, caller: Caller
     ) -> Json:
         """All of it, in order; what the keeper has had already it does not type again."""
-        hidden = bool(request.get("secret")) or await self._silent(session)
+        hidden = bool(request.get("secret"))
         done: Json = {}
         text: str | None = None
         at = 0
@@ -65,10 +65,8 @@ class Acting(Approving):
                     name = repeated_requests.name_of(request, at)
                     who = caller.holding(request)
                     done = await link.input(piece, who, hold, what="send", why=why_of(request), request=name)
-            try:
-                hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
-            except HoldfastError:
-                hidden = True  # it ended meanwhile, and what it asked for cannot be known any more
+                    # A program asked for a secret; a keeper that does not say so is taken to mean yes.
+                    hidden = hidden or bool(done.get("echo_off", True))
             text = None if hidden else data[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace")
         except HoldfastError as e:
             if not at:
@@ -101,18 +99,9 @@ class Acting(Approving):
         row = await self.ledger.read(lambda db: db.execute(query, (session.id, mark)).fetchone())
         return row is not None
 
-    @staticmethod
-    async def _silent(session: Session) -> bool:
-        """Whether the terminal reads lines without echoing them, which is how programs ask for secrets."""
-        if not session.connected or not session.terminal:
-            return False
-        sample = await session.line.act("sample", quick=True)
-        tty = (sample.get("facts") or {}).get("tty") or {}
-        return bool(tty.get("canonical")) and not tty.get("echo", True)
-
     async def op_resize(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
-        done = await session.line.act("resize", size=request.get("size"), **{"as": caller.actor})
+        done = await session.line.act("resize", size=request.get("size"), **{"as": caller.acting(request)})
         self._note_unless_kept("resize", session, caller, request, size=request.get("size"))
         return done
 

@@ -62,11 +62,19 @@ class Caller:
     def holding(self, request: Json) -> Json:
         """The operator as a keeper gets it for what lasts: with the process whose end ends it, where one is known. The
         client says which of its parents it acts for (`ancestor`, 0 for itself); who that is, the kernel said."""
+        acting, process = self.acting(request), self._named(request)
+        if self.kind == "human" or process is None:
+            return acting
+        return {**acting, "process": {"pid": process[0], "started": process[1]}}
+
+    def acting(self, request: Json) -> Json:
+        """The operator with the client process that acts for it (`actor`): its pid and start time."""
+        process = self._named(request) or next(iter(self.line), None)
+        return self.actor if process is None else {**self.actor, "actor": f"{process[0]}.{process[1]}"}
+
+    def _named(self, request: Json) -> tuple[int, int] | None:
         nth = request.get("ancestor")
-        if self.kind == "human" or type(nth) is not int or not 0 <= nth < len(self.line):
-            return self.actor
-        pid, started = self.line[nth]
-        return {**self.actor, "process": {"pid": pid, "started": started}}
+        return self.line[nth] if type(nth) is int and 0 <= nth < len(self.line) else None
 
     @property
     def kind(self) -> str:
