@@ -260,3 +260,12 @@ SEALED_TURN_BYTES = 8 << 10  # of one stream in its turn: at least four streams 
 SEALED_BULK_SHARE = 4  # bulk gets at least this part of a record while interactive streams flood
 SEALED_PURPOSE_BYTES_MAX = 256  # what a stream is for, in its OPEN: a word and an id
 SEALED_END_BYTES_MAX = 512  # code and message of an END: the one line that a person reads
+
+# Relay node
+RELAY_LINES_MAX = 4096  # connections of hosts and devices at one node: at 64 kB each a quarter of a GB
+RELAY_SEEN_MAX = 10_000  # hosts whose last coming or going a node remembers: more than it can have lines
+RELAY_DEVICE_CHANNELS_MAX = 32  # channels of one device: one for each host of a fleet
+RELAY_HOST_CHANNELS_MAX = 1024  # channels of one host: a team's devices
+RELAY_CONTESTED = 3  # lines of one host that replaced each other within
+RELAY_CONTESTED_S = 60.0  # this time: two machines with one key, because a host on a bad network waits longer each time
+RELAY_KEYS_MAX = 10_000  # devices or addresses that a quota counts at once; the least recently seen is forgotten

@@ -60,7 +60,7 @@ class _Channel:
                     if self.state == ENDED:
                         break
         except HoldfastError as e:
-            self.end(e.code, e.message)
+            self.end(e.code, e.line())
             events.append(Ended(e, by_peer=False))
         return events
 

@@ -161,6 +161,18 @@ def test_a_reset_drops_what_is_queued_and_what_is_under_way() -> None:
     assert right.next_payload() == b""
 
 
+def test_a_stream_that_was_given_up_is_over_before_the_other_side_knows() -> None:
+    left, right, number = opened()
+    right.write(number, b"under way")
+    left.reset(number)
+    assert left.room(number) == 0
+    with pytest.raises(LookupError):
+        left.write(number, b"more")
+    left.close(number)
+    assert carry(right, left) == [], "what is under way is dropped"
+    assert sent(left.next_payload()) == [(frames.RESET, number, 0)]
+
+
 def test_a_ping_is_answered_and_a_flood_of_them_by_one() -> None:
     left, right = Mux(device=True), Mux(device=False)
     left.ping(7)

@@ -46,6 +46,8 @@ def data(number: int, size: int) -> bytes:
         (OPEN_1 + bytes(10) + b"x", "padding"),
         (frame(frames.OPEN, 0, b"\1"), "stream"),
         (frame(frames.PING, 1, bytes(8)), "stream"),
+        (OPEN_1 + frame(frames.PING, 1, bytes(8)), "stream"),
+        (frame(frames.DATA, 0, b"x"), "stream"),
         (frame(frames.OPEN, 2, b"\1"), "stream"),  # the host's number
         (OPEN_1 + OPEN_1, "stream"),
         (frame(frames.OPEN, 3, b"\1") + OPEN_1, "stream"),  # numbers rise
