@@ -164,7 +164,7 @@ def test_connecting_from_another_place_replaces_what_we_wrote_and_still_leads_ba
         ("json", "{", "line 1"),
         ("json", '{"a": 1,}', "another value"),
         ("json", "{\n  // c\n}", "line 2"),
-        ("json", "[]", "no object"),
+        ("json", "[]", "it is not a JSON object"),
         ("json", '{"mcpServers": []}', "mcpServers"),
         ("jsonc", '{"a": /* ', "a value"),
         ("json", '{"a": tru}', "a value"),

@@ -1,4 +1,4 @@
-"""The agent's story: over MCP, killed in the middle, and found again by the next one. Told where MCP is installed."""
+"""Demo steps with an agent over MCP: it is killed, and the next one finds what it started. Needs the `mcp` extra."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ERA = "2025-06-18"  # of the protocol: one that every client speaks
 
 
 class _Agent:
-    """A client of `hold mcp` in a few lines: what an agent's own program does."""
+    """A minimal client of `hold mcp`."""
 
     def __init__(self, stage: DemoHome) -> None:
         self._stage, self._n = stage, 0
@@ -32,7 +32,7 @@ class _Agent:
         self._tell({"method": "notifications/initialized"})
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        """What the tool answered, as data."""
+        """The tool's result, as data."""
         self._stage.last = f"the MCP tool {tool}"
         result = self._ask("tools/call", {"name": tool, "arguments": arguments})
         self._stage.check(not result.get("isError"), f"the tool {tool} succeeds", result=result)

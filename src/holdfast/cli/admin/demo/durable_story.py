@@ -1,4 +1,4 @@
-"""The record's story: a job is killed between an effect and its outcome, and nothing is done twice."""
+"""Demo steps with a durable run: a job is killed between an effect and its outcome, and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from .demo_home import DemoHome, Step
 
 _JOB_S = 90.0  # a worker that waits for a lease of two seconds, on a machine that is very busy
-# Moves batches into a file, one line each; it is killed by itself right after the effect of the third.
+# Moves batches into a file, one line each; it kills itself right after the effect of the third.
 _JOB = """
 import os, signal, sys, holdfast
 target, dies = sys.argv[1], sys.argv[2]
@@ -46,11 +46,11 @@ def nothing_is_done_twice(stage: DemoHome) -> str:
     stage.check(b"StepInDoubt" in again.stderr, "the next worker does not guess", stderr=again.stderr[-400:])
     stage.check(_moved(target) == list("abc"), "and has done nothing again", moved=_moved(target))
     doubt = [s["key"] for s in stage.ask("step", "ls", run) if s["state"] == "in_doubt"]
-    stage.check(doubt == ["move:c"], "what nobody can know without looking is named", in_doubt=doubt)
+    stage.check(doubt == ["move:c"], "the step that needs a check is named", in_doubt=doubt)
     stage.hold("step", "settle", run, "move:c", "--done", "--result", '"c"', "--evidence", "c is in the file")
     last = _job(stage, target, "-")
     stage.check(last.returncode == 0, "settled, the next one finishes", stderr=last.stderr[-400:])
-    stage.check(last.stdout.decode().split()[0] == run, "the same run goes on", stdout=last.stdout)
+    stage.check(last.stdout.decode().split()[0] == run, "the same run continues", stdout=last.stdout)
     stage.check(_moved(target) == list("abcde"), "each batch was moved exactly once", moved=_moved(target))
     state = stage.ask("checkpoint", "show", run)
     stage.check("move five batches" in json.dumps(state), "and the goal is still on record", checkpoint=state)

@@ -1,4 +1,4 @@
-"""The work's story: done means verified, a second backend finishes what the first could not, and a stranger goes on."""
+"""Demo steps with tasks: verification, a second backend after a failed first one, and a new worker that continues."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from .demo_home import DemoHome, Step
 
-# A server that says which port it got: nobody has to guess a free one.
+# A server that prints the port it got, so that no free one has to be guessed.
 SERVER = (
     "import http.server as h; s = h.ThreadingHTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler);"
     "print(s.server_port, flush=True); s.serve_forever()"
@@ -91,18 +91,18 @@ def a_stranger_goes_on(stage: DemoHome) -> str:
     stage.hold("wait", web["id"], "--for", "exit", "--timeout", "30")
     brief = stage.ask("resume", "--max-tokens", "500")
     action = brief["next_action"]
-    stage.check(brief["goal"] == "the shop answers", "the goal is told", brief=brief)
+    stage.check(brief["goal"] == "the shop answers", "the brief states the goal", brief=brief)
     stage.check("SIGKILL" in action["why"], "the memory is corrected, with evidence", next_action=action)
-    stage.check(action["command"][:2] == ["hold", "restart"], "and what to do is said", next_action=action)
+    stage.check(action["command"][:2] == ["hold", "restart"], "and the brief says what to do", next_action=action)
     stage.hold(*action["command"][1:])
     checked = stage.ask("claim", "check", "--task", "3")
     stage.check([c["state"] for c in checked] == ["holds"], "revived, the claim holds", claims=checked)
     why, command = action["why"].partition(": ")[2], " ".join(action["command"])
-    return f"“shop is live” was no longer true: {why}; `{command}` mended it"
+    return f"“shop is live” was no longer true: {why}; `{command}` fixed it"
 
 
 STEPS: list[Step] = [
-    ("A task is not done because somebody says so", not_done_because_somebody_says_so),
+    ("A task is not done until its verification passes", not_done_because_somebody_says_so),
     ("One backend fails, the next is told why, and finishes", the_second_backend_finishes),
-    ("The conversation is lost: a stranger reads 500 tokens, and goes on", a_stranger_goes_on),
+    ("The conversation is lost: a new worker reads 500 tokens and continues", a_stranger_goes_on),
 ]
