@@ -27,7 +27,7 @@ Columns are text, integers (64 bits) and bytes. Times are microseconds. JSON is 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -71,6 +71,10 @@ class Store(Protocol):
     async def quick(self, quick: Quick) -> bool:
         """Whether things were as foreseen: then it is done, and on disk. Else nothing was changed, or the answer was
         lost: the transaction itself is to be run, which finds out, and says what is the matter."""
+        ...
+
+    async def decide(self, change: Change[T]) -> T:
+        """Make a change as its rule decides; the answer, once it is on disk. Also run more than once, as `write`."""
         ...
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
@@ -151,6 +155,42 @@ class LogEntry(NamedTuple):
     epoch: int
     step: str | None
     body: str  # JSON
+    request: str | None = None  # that wrote it, where a repetition has to find it
+
+
+class Rows(NamedTuple):
+    """What a rule decides on: rows of one run as they stand under the lock of its attempt."""
+
+    held: Held
+    last: int  # the number of the run's last log entry; 0: there is none
+    steps: dict[str, Step]  # those of the named ones that exist, by key
+    before: int | None = None  # the number of the entry that this request wrote before
+
+
+class Put(NamedTuple):
+    """What a rule wants written. Where a step is among it, an entry of its run's log is, too: the number of the last
+    entry is the version of a run's rows."""
+
+    new: tuple[Step, ...] = ()
+    changed: tuple[Step, ...] = ()
+    log: tuple[LogEntry, ...] = ()
+
+    def __add__(self, other: tuple[Any, ...]) -> Put:
+        """This, then the other."""
+        new, changed, log = other
+        return Put(self.new + new, self.changed + changed, self.log + log)
+
+
+class Change(NamedTuple, Generic[T]):
+    """One change of a run's steps and log: which rows it is decided on, and the rule that decides.
+
+    `decide` is pure: the answer and what is to be written, or a HoldfastError and nothing is.
+    """
+
+    run: str
+    keys: tuple[str, ...]
+    decide: Callable[[Rows], tuple[T, Put]]
+    request: str | None = None  # whose entry of the log is looked for
 
 
 class Ref(NamedTuple):

@@ -13,7 +13,8 @@ from typing import Any, Self, TypeVar
 from ..model.errors import HoldfastError
 from ..model.limits import STORE_WAIT_S
 from ..model.work.store_setting import without_password
-from .base import Query, Quick, Row, Transaction
+from . import queries
+from .base import Change, Query, Quick, Row, Transaction
 from .migrations import VERSIONS, all_migrations, outstanding, statements
 from .postgres_quick import TEXTS
 
@@ -106,6 +107,9 @@ class PostgresStore:
 
     async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
         return await self._patiently(transaction, "BEGIN")
+
+    async def decide(self, change: Change[T]) -> T:
+        return await self.write(lambda: queries.decided(change))
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         return await self._patiently(transaction, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")

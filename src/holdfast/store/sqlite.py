@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 
 from ..model.errors import HoldfastError
 from ..model.limits import GROUP_MAX, WRITES_QUEUED_MAX
-from . import sqlite_quick
-from .base import Query, Quick, Row, Transaction
+from . import queries, sqlite_quick
+from .base import Change, Query, Quick, Row, Transaction
 from .migrations import all_migrations
 from .sqlite_file import closed, connect, explain, prepare
 
@@ -131,6 +131,9 @@ class SqliteStore:
         except Exception as e:  # noqa: BLE001 - what is wrong is for the transaction to say
             return _in_vain(e)
         return done
+
+    async def decide(self, change: Change[T]) -> T:
+        return await self.write(lambda: queries.decided(change))
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         value: T = await self._ask(self._reads, self._driven(transaction))

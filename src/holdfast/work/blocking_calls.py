@@ -11,7 +11,8 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from ..store.base import Quick, Store, Transaction
+from ..store import queries
+from ..store.base import Change, Quick, Store, Transaction
 from .checkpoints.ops import grown
 from .service import Work
 
@@ -43,6 +44,9 @@ class _Immediate:
 
     async def quick(self, quick: Quick) -> bool:
         return self._store.quick_now(quick)
+
+    async def decide(self, change: Change[T]) -> T:
+        return self._store.write_now(lambda: queries.decided(change))
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         return self._store.read_now(transaction)

@@ -14,7 +14,7 @@ from ..model.work.effects import check_word
 from ..store.base import Quick
 from ..wire import json_values
 from .runs import rows as runs
-from .steps import rows as stepping
+from .steps import intent as stepping
 
 Json = dict[str, Any]
 

@@ -34,6 +34,9 @@ class Unforeseen:
     async def quick(self, quick: Quick) -> bool:
         return False
 
+    async def decide(self, change):
+        return await self._store.decide(change)
+
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         return await self._store.read(transaction)
 
