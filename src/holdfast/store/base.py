@@ -43,17 +43,6 @@ class Query(NamedTuple):
 Transaction = Generator[Query, list[Row], T]
 
 
-class Quick(NamedTuple):
-    """A transaction that nearly always does the same: each backend has a shorter way for it, of this name.
-
-    Where things are as foreseen, `answer` is what the transaction would have returned.
-    """
-
-    name: str
-    args: tuple[Any, ...]
-    answer: Any
-
-
 class Store(Protocol):
     """A database that holds the work. Made by `holdfast.store.open.open_store(url)`, migrated when it is returned."""
 
@@ -68,11 +57,6 @@ class Store(Protocol):
         """
         ...
 
-    async def quick(self, quick: Quick) -> bool:
-        """Whether things were as foreseen: then it is done, and on disk. Else nothing was changed, or the answer was
-        lost: the transaction itself is to be run, which finds out, and says what is the matter."""
-        ...
-
     async def decide(self, change: Change[T]) -> T:
         """Make a change as its rule decides; the answer, once it is on disk. Also run more than once, as `write`."""
         ...
@@ -80,6 +64,14 @@ class Store(Protocol):
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         """Run it against one consistent state, without locks; it must not write."""
         ...
+
+    def write_now(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """`write`, `decide` and `read` for a thread that can wait."""
+        ...
+
+    def decide_now(self, change: Change[T]) -> T: ...
+
+    def read_now(self, transaction: Callable[[], Transaction[T]]) -> T: ...
 
     async def close(self) -> None: ...
 

@@ -14,9 +14,8 @@ from ..model.errors import HoldfastError
 from ..model.limits import STORE_WAIT_S
 from ..model.work.store_setting import without_password
 from . import queries
-from .base import Change, Query, Quick, Row, Transaction
+from .base import Change, Query, Row, Transaction
 from .migrations import VERSIONS, all_migrations, outstanding, statements
-from .postgres_quick import TEXTS
 
 try:
     import asyncpg
@@ -130,21 +129,6 @@ class PostgresStore:
             self._idle.pop().terminate()
 
     # -- one transaction -------------------------------------------------------------------------------------------
-
-    async def quick(self, quick: Quick) -> bool:
-        """Whether one statement did it all."""
-        if self._pooled:
-            return False
-        text = self._texts.get(quick.name)
-        if text is None:
-            text = self._texts[quick.name] = translate(TEXTS[quick.name])
-        try:
-            async with self._connection() as connection:
-                return bool(await connection.fetch(text, *quick.args))
-        except (*AWAY, *_CLASH, *_STRANGER, asyncpg.exceptions.UniqueViolationError):
-            return False
-        except asyncpg.PostgresError as e:
-            raise self._explain(e) from e
 
     async def _patiently(self, transaction: Callable[[], Transaction[T]], begin: str) -> T:
         """Run it; again when it lost a deadlock, and again when the server went away, also in the commit.

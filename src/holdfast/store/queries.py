@@ -62,14 +62,20 @@ def moved(step: Step) -> tuple[Any, ...]:
 
 def to_read(change: Change[Any]) -> Query:
     """What the rule of a change decides on, beside the lease; for a later query than the lock."""
-    keys = ", ".join("?" * len(change.keys)) or "NULL"
-    return Query(
+    return Query(_READS[len(change.keys)], (change.request, *change.keys, change.run))
+
+
+def _read(keys: int) -> str:
+    return (
         "SELECT COALESCE((SELECT MAX(seq) FROM log WHERE run = r.id), 0),"
         " (SELECT seq FROM log WHERE run = r.id AND request = ?), "
         + ", ".join(f"s.{name}" for name in Step._fields)
-        + f" FROM run r LEFT JOIN step s ON s.run = r.id AND s.key IN ({keys}) WHERE r.id = ?",
-        (change.request, *change.keys, change.run),
+        + f" FROM run r LEFT JOIN step s ON s.run = r.id AND s.key IN ({', '.join('?' * keys) or 'NULL'})"
+        " WHERE r.id = ?"
     )
+
+
+_READS = [_read(keys) for keys in range(3)]  # no change names more steps than two
 
 
 def as_read(held: Held, found: list[Row]) -> Rows:

@@ -32,7 +32,6 @@ from .artifacts import rows as artifacts
 from .briefs.facts import BriefCalls
 from .checkpoints.ops import CheckpointCalls
 from .claims.ops import ClaimCalls
-from .foreseen import foreseen
 from .runs import lease, log
 from .runs import rows as runs
 from .runs.ops import JobCalls
@@ -62,10 +61,6 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         self.by = by
 
     async def call(self, name: str, /, **args: Any) -> Any:
-        quick = foreseen(name, args, self.by)
-        if quick is not None and await self.store.quick(quick):
-            self._logged(name, args)
-            return quick.answer
         method = getattr(self, name, None) if name in CALLS else None
         if method is None:
             raise HoldfastError("usage", f"there is no work call {str(name)[:60]!r}", "upgrade: hold down, then again")
