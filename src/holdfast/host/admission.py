@@ -61,9 +61,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "decided": ("", ANYONE),
     # durable work
     "work": ("work", OWN),
-    "parked": ("work", OWN),
     "store": ("", ANYONE),
     "store_use": ("enrol", HOST),
+    "store_migrate": ("enrol", HOST),
     "restore_confirm": ("enrol", HOST),
     # operators; delegation is judged by the grant it starts from
     "operator_ls": ("", ANYONE),

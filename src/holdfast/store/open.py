@@ -17,5 +17,5 @@ async def open_store(url: str) -> Store:
     if found and is_server(url):
         from .postgres import PostgresStore
 
-        return await PostgresStore.open(url)  # type: ignore[return-value]  # not for threads yet
+        return await PostgresStore.open(url)
     raise invalid(f"{without_password(url)!r} is no store", f"a store is {FORMS}")

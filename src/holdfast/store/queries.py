@@ -28,6 +28,10 @@ def held(run: str) -> Transaction[Held]:
         f" SELECT {_HELD}, {{now}} FROM held",
         (run,),
     )
+    return as_held(run, rows)
+
+
+def as_held(run: str, rows: list[Row]) -> Held:
     if not rows:
         raise not_found(f"no run {run[:80]!r}", "begin one first")
     return Held(*rows[0])

@@ -1,12 +1,11 @@
-"""What a blocking worker needs beside its calls: a heartbeat on a thread, and PostgreSQL on an event loop of its own.
+"""What a blocking worker needs beside its calls: a heartbeat on a thread.
 
-The twin for asyncio is work_aio; the logic in work.py knows neither.
+The twin for asyncio is async_heartbeat; the logic in work.py knows neither.
 """
 
 from __future__ import annotations
 
 import inspect
-import os
 import threading
 import time
 import weakref
@@ -19,7 +18,6 @@ from ..steps_under_way import UnderWay, Unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from typing import Any, TypeVar
 
@@ -92,60 +90,3 @@ class Beat:
 
     def stop(self) -> None:
         self._stopped.set()
-
-
-class Direct:
-    """A PostgreSQL work plane for a blocking program: one thread with an event loop, shared by caller and heartbeat."""
-
-    def __init__(self, url: str, operator: str | None, cache: str | None = None) -> None:
-        self._url, self._by, self._cache = url, operator or user_name(), cache
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._work: Any = None
-
-    def call(self, name: str, args: dict[str, Any]) -> Any:
-        import asyncio
-
-        with self._lock:
-            if self._loop is None:
-                loop = asyncio.new_event_loop()
-                thread = threading.Thread(target=_serve, args=(loop,), name="holdfast-store", daemon=True)
-                thread.start()
-                try:
-                    self._work = asyncio.run_coroutine_threadsafe(self._open(), loop).result()
-                except BaseException:
-                    loop.call_soon_threadsafe(loop.stop)
-                    raise
-                self._loop, self._thread = loop, thread
-        return asyncio.run_coroutine_threadsafe(self._work.call(name, **args), self._loop).result()
-
-    async def _open(self) -> Any:
-        from ...store.open import open_store
-        from ...work.service import Work
-
-        return Work(await open_store(self._url), self._by, self._cache)
-
-    def close(self) -> None:
-        import asyncio
-
-        with self._lock:
-            loop, self._loop = self._loop, None
-        if loop is not None:
-            asyncio.run_coroutine_threadsafe(self._work.aclose(), loop).result()  # checkpoints under way
-            asyncio.run_coroutine_threadsafe(self._work.store.close(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
-            self._thread.join()
-
-
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    loop.run_forever()
-    loop.close()
-
-
-def user_name() -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
