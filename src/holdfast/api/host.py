@@ -35,7 +35,3 @@ class StoreUse(Act["Json"], op="store_use", right="enrol", on="host", durable="j
 
 class RestoreConfirm(Act["Json"], op="restore_confirm", right="enrol", on="host", durable="journal"):
     """What a restored backup has the host run may run from now on."""
-
-
-class Parked(Operation["None"], op="parked", right="work", on="own", repeat="always"):
-    """A worker that writes to the home's server itself has parked or freed a run there."""

@@ -60,14 +60,10 @@ class WorkOps:
             await self.look_for_parked()
         return answer
 
-    async def op_parked(self, request: Json, caller: Caller) -> None:
-        """A worker that writes to the home's server itself has parked or freed a run there."""
-        await self.look_for_parked(surely=True)
-
-    async def look_for_parked(self, *, surely: bool = False) -> None:
+    async def look_for_parked(self) -> None:
         """In the home's store, where it has anything. The rest of the inbox does not depend on that."""
         try:
-            if not surely and not await self.work_store.used():
+            if not await self.work_store.used():
                 return
             async with asyncio.timeout(_PARKED_LOOK_S), self.work_store.call() as work:
                 found = await work.call("run_parked")
