@@ -10,7 +10,7 @@ from ...model.errors import HoldfastError
 from ..exec.ops import Commands
 from ..isolation.session_socket import DoorCaller
 from ..server.connection import Reply
-from ..sessions import handed
+from ..sessions import late_start
 from ..sessions.session import Session
 from .standing_requests import Asked, pending
 
@@ -105,7 +105,7 @@ class StandingOps(Commands):
         if session is None:
             return False
         await session.settled()
-        if session.state != "lost" or not handed.unseen(session):
+        if session.state != "lost" or not late_start.unseen(session):
             return True
         self._note("remove", session, caller, {"why": "the host died before a keeper took up its start"})
         self.registry.remove(session)

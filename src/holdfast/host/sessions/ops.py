@@ -18,7 +18,7 @@ from ..inbox.approval_requests import Approving
 from ..journal.missed_entries import words
 from ..observe import session_view
 from ..operators.caller import scope_of
-from . import handed, jupyter_kernel, late_start, manifest, survivors
+from . import jupyter_kernel, late_start, manifest, survivors
 from .session import Session
 from .state import State
 
@@ -154,7 +154,7 @@ class Lifetime(Approving):
         grace = _grace(request)
         if session.unreachable:
             await self.registry.connect(session)
-        if not session.connected and (session.life is State.START_LATE or handed.setting_up(session)):
+        if not session.connected and (session.life is State.START_LATE or late_start.setting_up(session)):
             self._note("stop", session, caller, request)
             await late_start.call_off(session)
         elif not session.connected:
