@@ -20,6 +20,8 @@ Call = tuple[str, dict[str, Any]]
 _TIMES = frozenset({"begun_at", "ended_at", "doubt_since", "doubt_until", "at"})
 _TOLD = frozenset({"begun_at", "ended_at", "in_doubt_since", "settle_by", "overdue"})
 
+pytestmark = pytest.mark.process  # a store of its own on disk
+
 
 def a_call(r: random.Random, n: int, epoch: int) -> Call:
     """One of a worker's calls; some repeat a request, some come from a worker that was taken over."""
