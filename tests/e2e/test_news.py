@@ -98,3 +98,10 @@ def test_a_session_that_goes_out_of_sight_is_news(hold: HomeForTests, viewer: An
         hold.host.call("rename", session=seen.id, name="hidden")
     assert heard(viewer, of="sessions", after=marks["sessions"], ends={seen.id: 0})["subjects"] == [seen.id]
     assert heard(viewer, of="list", after=marks["list"])["subjects"] == ["list"]
+
+
+def test_a_watcher_of_tasks_hears_that_old_ones_were_forgotten(hold: HomeForTests, aside: Any) -> None:
+    mark = heard(hold.host, of="tasks")["mark"]
+    waiting = aside.submit(heard, hold.host, of="tasks", after=mark)
+    hold.host.work.call("work_prune", older_than_s=0.0)
+    assert waiting.result(PATIENCE_S)["subjects"] == ["tasks"]

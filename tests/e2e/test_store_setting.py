@@ -80,10 +80,10 @@ def test_no_request_names_a_store(hold: HomeForTests, tmp_path: Path) -> None:
     for n, url in enumerate(
         (f"sqlite:///{tmp_path}/a.db", "sqlite:////etc/passwd", "postgresql://x@127.0.0.1:1/y", "")
     ):
-        with pytest.raises(HoldfastError, match="no request names a store"):
-            hold.host.call("work", call="run_ls", args={}, store=url)
-        with pytest.raises(HoldfastError, match="no request names a store"):  # once the store is open, too
-            hold.host.call("work", call="step_begin", args={"run": f"run_{n}"}, store=url)
+        with pytest.raises(HoldfastError, match="contains unknown field `store`"):
+            hold.host.call("run_ls", store=url)
+        with pytest.raises(HoldfastError, match="contains unknown field `store`"):  # once the store is open, too
+            hold.host.call("step_begin", run=f"run_{n}", key="k", store=url)
         hold.host.work.runs()
     assert list(tmp_path.glob("*.db")) == []
 

@@ -154,7 +154,7 @@ def test_the_host_looks_at_no_program_that_a_contract_names(hold: HomeForTests, 
         told = hold("task", "add", "t", "--project", "shop", "--verify", f"./{name}")
         assert (told.code, words in told.err) == (2, True), told.err
         asked = {"project": "shop", "title": "t", "contract": {"verification": [f"./{name}"]}, "request": f"req_{name}"}
-        made = agent.call("work", call="task_add", args=asked)  # as whoever leaves the look out
+        made = agent.call("task_add", **asked)  # as whoever leaves the look out
         assert made["status"]
         edit = hold("task", "edit", made["task_id"], "--project", "shop", "--verify", "./other")
         assert "verification[2] cannot run: ./other is not there" in edit.err

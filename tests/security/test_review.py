@@ -169,5 +169,5 @@ def test_a_long_text_that_lost_the_controls_between_two_pieces_types_no_more(hol
 def test_the_host_s_own_files_are_nobody_s_store(hold: HomeForTests) -> None:
     for name in ("host.db", "keys/x.db", "../" + hold.path.name + "/host.db"):
         with pytest.raises(HoldfastError) as e:
-            hold.host.call("work", call="run_ls", args={}, store=f"sqlite:///{hold.path}/{name}")
+            hold.host.call("run_ls", store=f"sqlite:///{hold.path}/{name}")
         assert e.value.code == "invalid"

@@ -35,6 +35,9 @@ VIOLATIONS: list[tuple[str, dict[str, str]]] = [
     ("surfaces", {"holdfast.cli.intruder": "import holdfast.wire.keeper_frames"}),
     ("surfaces", {"holdfast.mcp.intruder": "def later():\n    import holdfast.term.plain_text"}),
     ("surfaces", {"holdfast.console.intruder": "import holdfast.system.kernel"}),
+    ("layers", {"holdfast.wire.intruder": "import holdfast.api"}),
+    ("api", {"holdfast.api.intruder": "import holdfast.wire"}),
+    ("api", {"holdfast.api.work.intruder": "def later():\n    import holdfast.system.kernel"}),
     ("testing", {"holdfast.client.intruder": "import holdfast.testing"}),
     ("keeper", {"holdfast.keeper.intruder": "import holdfast.term.anything", "holdfast.term.anything": ""}),
     ("keeper", {"holdfast.keeper.intruder": "import holdfast.store.anything", "holdfast.store.anything": ""}),
@@ -47,6 +50,9 @@ VIOLATIONS: list[tuple[str, dict[str, str]]] = [
     ("pure", {"holdfast.model.intruder": "import time"}),
     ("pure", {"holdfast.wire.intruder": "import socket"}),
     ("pure", {"holdfast.term.intruder": "def later():\n    import threading"}),
+    ("pure", {"holdfast.wire.sealed.intruder": "import time"}),
+    ("sealed", {"holdfast.relay.intruder": "import holdfast.wire.sealed.channel"}),
+    ("sealed", {"holdfast.client.intruder": "def later():\n    import holdfast.wire.sealed.noise"}),
 ]
 
 

@@ -111,7 +111,7 @@ def _message(kind: int, payload: bytes) -> Message | None:
     if kind == keeper_frames.GAP:
         return Gap(*keeper_frames.parse_pair(payload))
     if kind == keeper_frames.ACK:
-        return Typed(*keeper_frames.parse_pair(payload))
+        return Typed(*keeper_frames.parse_ack(payload)[:2])
     if kind == keeper_frames.RESULT:
         return Answer(keeper_frames.parse_json(payload))
     if kind == keeper_frames.EVENT:

@@ -85,10 +85,10 @@ class Base:
 
     async def _live(self, request: Json, caller: Caller) -> Session:
         session = await self._find(request, caller)
-        if session.link is None and session.unresponsive:
+        if session.unreachable:
             await self.registry.connect(session)
-        if session.link is None:
-            how = "does not answer" if session.unresponsive else f"is not running ({session.state})"
+        if not session.connected:
+            how = "does not answer" if session.unreachable else f"is not running ({session.state})"
             raise HoldfastError("conflict", f"{session.name} {how}", f"hold status {session.name}")
         return session
 
@@ -98,17 +98,17 @@ class Base:
 
     def _forest(self) -> dict[int, list[int]]:
         """The processes of every live session, by its keeper's pid, from one look at /proc."""
-        keepers = [s.link.welcome.result()["keeper"] for s in self.registry.sessions.values() if s.link is not None]
+        keepers = [s.keeper for s in self.registry.sessions.values() if s.keeper is not None]
         return process_tree.forest(keepers, lambda: kernel.registered(self.daemon.home.roles))
 
     @staticmethod
     def _restarting(session: Session) -> bool:
-        return bool(session.state_file.get("restart_at"))
+        return session.notes.restart_at is not None
 
     async def _end(self, session: Session) -> int:
-        if session.link is None:
-            return session.reader.bounds()[1]
-        status = await session.link.act("status")
+        if not session.connected:
+            return session.end
+        status = await session.line.act("status")
         return int(status["output"]["end"])
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
+from ..api import checking
+from ..api.operation import Operation, Row, find
 from ..model.errors import HoldfastError
 from ..model.names import refused
-from ..model.operators.grants import Scope
 from ..system import signing_keys
 from ..wire import key_proof
 from . import admission
+from .admission import Admitted
+from .change_feed.feed import LIST, TASKS
 from .change_feed.ops import Telling
 from .channels.ops import Channels
 from .controls.ops import Acting
@@ -23,9 +28,9 @@ from .journal.ops import JournalOps
 from .observe.machine_facts import Facts
 from .observe.ops import Looking
 from .observe.wait import Waits
-from .operators.caller import Caller, scope_of, unresolved
+from .operators.caller import Caller, unresolved
 from .operators.ops import OperatorOps
-from .revocable_requests import Pending, Still
+from .revocable_requests import Pending
 from .server.connection import Peer, Reply
 from .sessions.ops import Lifetime
 from .sessions.session import Session
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
     from .daemon import Daemon
 
 Json = dict[str, Any]
+Method = Callable[[Json, Caller], Awaitable[Any]]
 
 
 class Operations(
@@ -86,45 +92,47 @@ class Operations(
                 state=session.state,
             )
 
-    async def handle(self, request: Json, peer: Peer) -> Reply:
-        op = str(request.get("op"))
-        if op in ("identify", "prove"):
-            return Reply({"ok": self._identify(request, peer) if op == "identify" else self._prove(request, peer)})
-        for inner in ("isolation", "door"):  # what only a door may say
-            request.pop(inner, None)
+    async def handle(self, message: Json, peer: Peer) -> Reply:
+        op = str(message.get("op"))
+        kind = find(op)
+        if kind is not None and kind.row.on == "connection":
+            asked = vars(checking.request(message))
+            return Reply({"ok": self._identify(asked, peer) if op == "identify" else self._prove(asked, peer)})
         try:
             caller = await self.daemon.identities.caller(peer)
         except HoldfastError as e:
             self.daemon.refusals.note(op, actor=None, session=None, **unresolved(peer, e))
             raise
-        return await self.dispatch(request, caller)
+        return await self.dispatch(checking.request(message), caller)
 
-    async def dispatch(self, request: Json, caller: Caller) -> Reply:
-        """Admit a request of somebody who is identified, and carry it out."""
-        op = str(request.get("op"))
-        method = getattr(self, "op_" + op, None)
-        if method is None:
-            raise HoldfastError("usage", f"this host does not know {op[:40]!r}", "upgrade: hold down, then again")
-        session: Session | None = None
+    async def dispatch(self, request: Operation[Any], caller: Caller) -> Reply:
+        """Admit a request of a caller that is identified, and carry it out."""
+        row = request.row
+        admitted: Admitted | None = None
         unwritten = "nothing was done"
         try:
-            verb, on = admission.need(op)
-            session = self._admit(request, caller, verb, on)
-            scope = self._scope(request, caller, on, session)
-            still = self._still(caller, verb, on, session, scope)
-            if op in admission.RECORDED:
+            admitted = Admitted(request, caller, lambda word: self._visible({"session": word}, caller))
+            if row.recorded:
                 await self._recordable()
-            unwritten = admission.UNWRITTEN.get(op, "it was done, and its entry in the record waits for the disk")
-            answer = await self.pending.run(caller, verb, still, scope, self._or_stand(method, request, caller))
+            unwritten = admission.UNWRITTEN.get(row.op, "it was done, and its entry in the record waits for the disk")
+            answer = await self.pending.run(caller, admitted, self._or_stand(self._method(row), request, caller))
         except NotWritten as e:
             raise HoldfastError(e.code, f"{unwritten}: {e.message}", e.hint) from None
         except HoldfastError as e:
             if e.code == "not_allowed":
-                where = session.id if session is not None else None
-                self.daemon.refusals.note(op, e.message, actor=caller.actor, session=where)
+                where = admitted.session.id if admitted is not None and admitted.session is not None else None
+                self.daemon.refusals.note(row.op, e.message, actor=caller.actor, session=where)
                 await self.journal.written()
             raise
+        for subject in row.changes:
+            if subject in (LIST, TASKS):
+                self.daemon.news.note(subject)
         return answer if isinstance(answer, Reply) else Reply({"ok": answer})
+
+    def _method(self, row: Row) -> Method:
+        """What carries an operation out: a method of a family here, or a call of the work plane."""
+        method: Method | None = getattr(self, f"op_{row.op}", None)
+        return partial(self.work_call, row) if method is None else method
 
     async def _recordable(self) -> None:
         """Write first or do not act: where there is no room for the record, or the last one is not on disk yet."""
@@ -132,41 +140,6 @@ class Operations(
             self.daemon.reserve.keep()
         if self.journal.failing:
             await self.journal.written()
-
-    def _admit(self, request: Json, caller: Caller, verb: str, on: str) -> Session | None:
-        """Check what the table asks for; the session where it is about one."""
-        if on == admission.HOST:
-            caller.require(verb, None)
-        elif on == admission.NEW:
-            if not caller.may_in(verb, self._scope(request, caller, on, None)):
-                raise refused(f"{caller.name} may not start that", "hold operator whoami shows what you may do")
-        elif on == admission.OWN:
-            if not caller.may_in(verb, self._scope(request, caller, on, None)):
-                raise refused(f"{caller.name} may not {verb} here", "hold operator whoami shows what you may do")
-        elif on == admission.SESSION or (verb == "view" and request.get("session")):
-            session = self._visible(request, caller)
-            caller.require(verb, session)
-            return session
-        return None
-
-    @staticmethod
-    def _scope(request: Json, caller: Caller, on: str, session: Session | None) -> Scope | None:
-        """What the right in question is about: a session that is, or one of the caller's own that may be."""
-        if session is not None:
-            return scope_of(session)
-        if on not in (admission.NEW, admission.OWN):
-            return None
-        name = str(request.get("name") or "") if on == admission.NEW else ""
-        return Scope("", name, caller.operator, caller.operator)
-
-    @staticmethod
-    def _still(caller: Caller, verb: str, on: str, session: Session | None, scope: Scope | None) -> Still:
-        """Whether the request would be admitted again, at a later moment."""
-        if session is not None or on == admission.HOST:
-            return lambda: caller.may(verb, session)
-        if scope is not None:
-            return lambda: caller.may_in(verb, scope)
-        return lambda: True  # it asks for each session by itself, or is anyone's
 
     # -- proving a key -------------------------------------------------------------------------------------------
 

@@ -50,10 +50,10 @@ async def _ask_all(sessions: list[Session]) -> list[tuple[str, str]]:
 
     async def ask(session: Session) -> tuple[str, str]:
         async with gate:
-            if session.link is None:
+            if not session.connected:
                 return session.name, "its keeper is alive and closed its line"
             try:
-                await session.link.act("status")
+                await session.line.act("status")
             except HoldfastError as e:
                 if not session.live:
                     return session.name, ""  # it ended while it was asked: nothing is wrong with that

@@ -30,17 +30,15 @@ def name_of(request: Json, part: object = "") -> str | None:
 
 async def carried_out(session: Session, caller: Caller, request: Json, part: object = "") -> bool:
     """Whether it was, when it was asked before. Raises host_gone where that cannot be known."""
-    name, again = name_of(request, part), request.get("again")
-    if name is None or again is None:
+    name, ago = name_of(request, part), request.get("asked_s_ago")
+    if name is None or ago is None:
         return False
-    if isinstance(again, bool) or not isinstance(again, int | float) or again < 0:
-        raise invalid("again is how many seconds ago it was asked first", "leave it out")
-    if time.time() - again < session.manifest["started_at"]:
+    if time.time() - ago < session.manifest["started_at"]:
         raise _not_known(session, "was started again since")
-    if session.link is not None:
+    if session.connected:
         if not session.applies_once:
             raise _not_known(session, "has a keeper that does not remember requests")
-        return (await session.link.act("applied", of=name, **{"as": caller.actor}))["applied"] is not None
+        return (await session.line.act("applied", of=name, **{"as": caller.actor}))["applied"] is not None
     if session.live:
         return False  # it does not answer, which is told next
     record = session.ending()

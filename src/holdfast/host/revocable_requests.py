@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any
 
 from ..model.limits import CLOCK_LOOK_S
 from ..model.names import refused
-from ..model.operators.grants import Scope
+from .admission import Admitted
 from .operators.caller import Caller
-
-Still = Callable[[], bool]  # whether the request would be admitted now
 
 
 class _Request:
-    __slots__ = ("caller", "ended", "scope", "still", "task", "timer")
+    __slots__ = ("admitted", "caller", "ended", "task", "timer")
 
-    def __init__(self, caller: Caller, still: Still, scope: Scope | None, task: asyncio.Task[Any]) -> None:
-        self.caller, self.still, self.scope, self.task = caller, still, scope, task
+    def __init__(self, caller: Caller, admitted: Admitted, task: asyncio.Task[Any]) -> None:
+        self.caller, self.admitted, self.task = caller, admitted, task
         self.ended = False
         self.timer: asyncio.TimerHandle | None = None
 
@@ -31,11 +29,11 @@ class Pending:
     def __init__(self) -> None:
         self._requests: set[_Request] = set()
 
-    async def run(self, caller: Caller, verb: str, still: Still, scope: Scope | None, work: Awaitable[Any]) -> Any:
-        """Await `work` for as long as the caller may; `scope` is what the right in question is about."""
+    async def run(self, caller: Caller, admitted: Admitted, work: Awaitable[Any]) -> Any:
+        """Await `work` for as long as the caller may."""
         task = asyncio.current_task()
         assert task is not None
-        request = _Request(caller, still, scope, task)
+        request = _Request(caller, admitted, task)
         self._requests.add(request)
         self._arm(request)
         try:
@@ -44,7 +42,7 @@ class Pending:
             if not request.ended:
                 raise
             task.uncancel()
-            words = f"{caller.name} may not {verb or 'ask'} any more"
+            words = f"{caller.name} may not {admitted.right or 'ask'} any more"
             raise refused(words, "the grant was revoked, or its time is over") from None
         finally:
             self._requests.discard(request)
@@ -53,7 +51,8 @@ class Pending:
 
     def _arm(self, request: _Request) -> None:
         """Look again when the next of the grants ends: another one may still allow it, until that ends too."""
-        until = request.caller.until(request.scope) if request.scope is not None else None
+        scope = request.admitted.scope
+        until = request.caller.until(scope) if scope is not None else None
         if until is not None:
             delay = min(max(0.0, until - time.time()) + 0.001, CLOCK_LOOK_S)  # the clock may be set meanwhile
             request.timer = asyncio.get_running_loop().call_later(delay, self._due, request)
@@ -68,7 +67,7 @@ class Pending:
 
     @staticmethod
     def _check(request: _Request, gone: str = "") -> bool:
-        allowed = gone not in request.caller.everyone and request.still()
+        allowed = gone not in request.caller.everyone and request.admitted.still()
         if not allowed and request.task is not asyncio.current_task():
             request.ended = True
             with contextlib.suppress(RuntimeError):

@@ -45,7 +45,7 @@ async def _watch_session(agent: Agent, session: str, uri: str, tell: Tell, begun
             if at < 0:
                 at = int((await agent.host.call("status", session=session))["output"]["end"])
                 begun()
-            answer = await agent.host.call("wait", **{"session": session, "for": _ANYTHING, "from": at})
+            answer = await agent.host.call("wait", session=session, until=_ANYTHING, start=at)
             await tell(uri)
             if answer["event"] == "exit":
                 return

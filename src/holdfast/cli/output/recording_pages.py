@@ -72,7 +72,7 @@ def output(host: Host, session: str, *, lines: bool, shown: Callable[[], Shown])
     at: int | None = None
     filters, time_s, offset = {"o": shown(), "e": shown()}, 0.0, 0
     while True:
-        page = host.call("recording", session=session, **{"from": at})
+        page = host.call("recording", session=session, start=at)
         offset = page["start"]
         for time_s, code, value in page["events"]:
             if code in filters:

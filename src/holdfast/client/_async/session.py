@@ -207,13 +207,10 @@ class AsyncSession:
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             try:
-                answer: Json = await self.host.call(
-                    "wait", **{"session": self.id, "for": spec, "from": start, "timeout": left}
-                )
+                answer: Json = await self.host.call("wait", session=self.id, until=spec, start=start, timeout=left)
                 return answer
             except HoldfastError as e:
-                if e.code != "host_gone":
-                    raise
+                await self.host.again(e, deadline)
 
     async def output(self, start: int = 0, *, follow: bool = False, end: int | None = None) -> AsyncIterator[Chunk]:
         """The output from an offset on, in order; with `follow` until the session ends.

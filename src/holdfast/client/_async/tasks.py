@@ -21,26 +21,6 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-# Calls that change something, told apart by a request id.
-CHANGING = (
-    "project_init",
-    "project_edit",
-    "task_add",
-    "task_contract",
-    "task_start",
-    "task_next",
-    "task_verified",
-    "task_done",
-    "task_fail",
-    "task_block",
-    "task_unblock",
-    "task_pause",
-    "task_retry",
-    "task_cancel",
-    "policy_set",
-    "backend_rm",
-)
-
 
 def folder(root: str | None) -> str:
     """A project's root as everybody will understand it."""

@@ -14,7 +14,7 @@ from ...system import owner_trust
 from ...system.brief_poll import FLUSHED_S, Arrival
 from ...wire import host_requests
 from ...wire.socket_address import reachable
-from ..admin.launch_host import start_host
+from ..admin.launch_host import may_start, start_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +84,15 @@ class HostConnection:
         if started:
             raise HoldfastError("host_gone", "the host was started and does not answer", "try again, or hold doctor")
         raise HoldfastError("not_found", "no host is running here", "hold up starts it")
+
+    @staticmethod
+    def back(home: Home, within_s: float | None) -> bool:
+        """Whether to ask again: at once where the next connection starts a host, else when one serves in time."""
+        if may_start():
+            return True
+        from ..wait_for_host import wait_for_host_blocking
+
+        return wait_for_host_blocking(home, within_s)
 
     def stale(self) -> bool:
         """Whether the host closed its end while this connection was resting."""

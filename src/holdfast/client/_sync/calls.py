@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from ...api.operation import find
 from ...model import ids
 from ...model.errors import HoldfastError, from_dict, invalid
 from ...model.home import Home, default_home
@@ -21,46 +22,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-# These carry an id: the session's keeper, which outlives the daemon, knows what it has carried out.
-_ONCE = frozenset({"send", "kill", "stop", "take"})
-_HOLDS = frozenset({"take", "open", "attach", "exec", "send"})  # what may last longer than its request
 _TRIES = 5  # a daemon that dies again as soon as it is started is not worth more
-# Asking these twice is asking them once: a reply lost with a dying daemon is asked for again.
-_REPEATABLE = frozenset(
-    {
-        "ping",
-        "ls",
-        "status",
-        "ports",
-        "screen",
-        "offset",
-        "open",
-        "attach",
-        "keys",
-        "wait",
-        "exec_result",
-        "run",
-        "exec_outcome",
-        "facts",
-        "ask",
-        "asked",
-        "inbox",
-        "answer",
-        "recording",
-        "doctor",
-        "whoami",
-        "operator_ls",
-        "operator_find",
-        "timeline",
-        "journal_head",
-        "journal_verify",
-        "work",
-        "withdraw",
-        "started",
-        "store",
-        *_ONCE,
-    }
-)
 
 
 class Calls:
@@ -96,15 +58,20 @@ class Calls:
     def exchange(self, message: Json, codec: Codec = host_requests) -> tuple[Any, int]:
         """A request as it is, and the answer's value and descriptor; `codec` says how they are written."""
         op, began = message["op"], time.monotonic()
-        if op in _HOLDS:
+        kind = find(op)
+        row, fields = (None, frozenset[str]()) if kind is None else (kind.row, kind.fields)
+        repeat = "never" if row is None else row.repeat
+        works = row is not None and row.right == "work"
+        kept = "asked_s_ago" in fields  # the session's keeper, which outlives the daemon, knows what it carried out
+        if "ancestor" in fields:
             message = {"ancestor": self.ancestor, **message}
-        if op in _ONCE:
-            message = {"request": ids.new("req_"), **message}
+        if repeat == "request" and message.get("request") is None:
+            message = {**message, "request": ids.new("req_")}
         # What may be asked twice need not look first whether the host is still there: that try does not count.
-        for attempt in range(0 if self._idle and op in _REPEATABLE - _ONCE else 1, _TRIES + 1):
+        for attempt in range(0 if self._idle and repeat != "never" and not kept else 1, _TRIES + 1):
             wire = self._resting() if attempt else self._idling()
-            if op in _ONCE and attempt > 1:
-                message["again"] = time.monotonic() - began
+            if kept and attempt > 1:
+                message["asked_s_ago"] = time.monotonic() - began
             try:
                 if wire is None:
                     wire = self.connection()
@@ -113,7 +80,7 @@ class Calls:
             except ConnectionError:
                 if wire is not None:
                     wire.close()
-                if attempt == _TRIES or op not in _REPEATABLE:
+                if attempt == _TRIES or repeat == "never":
                     raise HoldfastError(
                         "host_gone",
                         f"the host went away during {op}: whether it was done is not known",
@@ -123,15 +90,15 @@ class Calls:
             except TooLarge as e:
                 assert wire is not None
                 wire.close()
-                kept = "keep it as an artifact and pass its name"
-                raise invalid(str(e), kept if op == "work" else "pass large input through a file or a pipe") from None
+                artifact = "keep it as an artifact and pass its name"
+                raise invalid(str(e), artifact if works else "pass large input through a file or a pipe") from None
             except BaseException:
                 if wire is not None:
                     wire.close()
                 raise
             self._idle.append(wire)
             value = _value(reply, fd)
-            return Answer(value) if type(value) is dict and op != "work" else value, fd
+            return Answer(value) if type(value) is dict and not works else value, fd
         raise AssertionError("unreachable")
 
     def _idling(self) -> HostConnection | None:
@@ -155,6 +122,15 @@ class Calls:
                 wire.close()
                 raise
         return wire
+
+    def again(self, error: HoldfastError, deadline: float | None = None) -> None:
+        """Return when a question that may be asked twice is to be asked again: its host went away, and the next one is
+        there or will be started. Raises the error where it was another, or the time is up."""
+        if error.code != "host_gone":
+            raise error
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if not HostConnection.back(self.home, left):
+            raise error
 
     def _prove(self, wire: HostConnection, operator: str) -> None:
         from ...system import signing_keys

@@ -66,7 +66,7 @@ class Channel:
         while True:
             kind, payload = self._next()
             if kind == keeper_frames.ACK:
-                return keeper_frames.parse_pair(payload)[1]
+                return keeper_frames.parse_ack(payload)[1]
             if kind == keeper_frames.RESULT:
                 error = keeper_frames.parse_json(payload).get("error")
                 if error is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import hashlib
+from itertools import takewhile
 
 from ...model.errors import HoldfastError, invalid
 from ...model.limits import PIECE_BYTES, REPLY_STATE_BYTES
@@ -165,6 +166,9 @@ class RunState:
         if any(entry["kind"] == "checkpoint" for entry in entries):
             held = self._load()
             entries = self._entries(held.upto)
+        # One more may have come between those two looks. The state then ends before it, and the store, which compares
+        # positions, refuses this save and makes it itself, under the lock.
+        entries = list(takewhile(lambda entry: entry["kind"] != "checkpoint", entries))
         folded(held.state, entries)
         held.upto = entries[-1]["seq"] if entries else held.upto
         return held

@@ -205,13 +205,10 @@ class Session:
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             try:
-                answer: Json = self.host.call(
-                    "wait", **{"session": self.id, "for": spec, "from": start, "timeout": left}
-                )
+                answer: Json = self.host.call("wait", session=self.id, until=spec, start=start, timeout=left)
                 return answer
             except HoldfastError as e:
-                if e.code != "host_gone":
-                    raise
+                self.host.again(e, deadline)
 
     def output(self, start: int = 0, *, follow: bool = False, end: int | None = None) -> Iterator[Chunk]:
         """The output from an offset on, in order; with `follow` until the session ends.

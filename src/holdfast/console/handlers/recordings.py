@@ -63,7 +63,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 async def recording(call: HttpCall[From, Nothing]) -> Any:
     about = await call.host.call("offset", session=call.word("session"))
-    page = await call.host.call("recording", session=about["session"], **{"from": call.query.from_})
+    page = await call.host.call("recording", session=about["session"], start=call.query.from_)
     return Recording(about["session"], page["start"], about["end"], page["next"], events(page))
 
 

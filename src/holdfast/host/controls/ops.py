@@ -33,11 +33,10 @@ class Acting(Approving):
         data = (decoded(request.get("data")) or b"") + (session.enter if request.get("enter") else b"")
         pieces = range(0, len(data), limits.INPUT_BYTES_MAX)
         last = "eof" if request.get("eof") else pieces[-1] if pieces else ""
-        if session.link is None and await repeated_requests.carried_out(session, caller, request, last):
+        if not session.connected and await repeated_requests.carried_out(session, caller, request, last):
             return _sent(session, len(data), session.reader.bounds()[1], repeated=True)  # and it ended then
         session = await self._live(request, caller)
-        link = session.link  # it may end by what is typed: then the line is gone, and this answer is still owed
-        assert link is not None
+        link = session.line  # it may end by what is typed: then the line is gone, and this answer is still owed
         if not await repeated_requests.carried_out(session, caller, request, "" if pieces else last):
             await self._approve_send(session, data, request, caller)
         done = await self._type_all(session, link, data, pieces, request, caller) if pieces else {}
@@ -53,7 +52,7 @@ class Acting(Approving):
         self, session: Session, link: KeeperLink, data: bytes, pieces: range, request: Json, caller: Caller
     ) -> Json:
         """All of it, in order; what the keeper has had already it does not type again."""
-        hidden = bool(request.get("secret")) or await self._silent(session)
+        hidden = bool(request.get("secret"))
         done: Json = {}
         text: str | None = None
         at = 0
@@ -66,10 +65,8 @@ class Acting(Approving):
                     name = repeated_requests.name_of(request, at)
                     who = caller.holding(request)
                     done = await link.input(piece, who, hold, what="send", why=why_of(request), request=name)
-            try:
-                hidden = hidden or await self._silent(session)  # the program may have asked for a secret meanwhile
-            except HoldfastError:
-                hidden = True  # it ended meanwhile, and what it asked for cannot be known any more
+                    # A program asked for a secret; a keeper that does not say so is taken to mean yes.
+                    hidden = hidden or bool(done.get("echo_off", True))
             text = None if hidden else data[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace")
         except HoldfastError as e:
             if not at:
@@ -102,19 +99,9 @@ class Acting(Approving):
         row = await self.ledger.read(lambda db: db.execute(query, (session.id, mark)).fetchone())
         return row is not None
 
-    @staticmethod
-    async def _silent(session: Session) -> bool:
-        """Whether the terminal reads lines without echoing them, which is how programs ask for secrets."""
-        if session.link is None or not session.terminal:
-            return False
-        sample = await session.link.act("sample", quick=True)
-        tty = (sample.get("facts") or {}).get("tty") or {}
-        return bool(tty.get("canonical")) and not tty.get("echo", True)
-
     async def op_resize(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
-        assert session.link is not None
-        done = await session.link.act("resize", size=request.get("size"), **{"as": caller.actor})
+        done = await session.line.act("resize", size=request.get("size"), **{"as": caller.acting(request)})
         self._note_unless_kept("resize", session, caller, request, size=request.get("size"))
         return done
 
@@ -122,12 +109,11 @@ class Acting(Approving):
         session = await self._find(request, caller)
         name = signal_name(str(request.get("signal") or "TERM"))
         told = {"session": session.id, "signal": name, "applied": True}
-        if session.link is None and await repeated_requests.carried_out(session, caller, request):
+        if not session.connected and await repeated_requests.carried_out(session, caller, request):
             return {**told, "signalled": None, "target": request.get("target"), "repeated": True}  # it ended of it
         session = await self._live(request, caller)
-        assert session.link is not None
         await repeated_requests.carried_out(session, caller, request)  # the keeper knows, or it cannot be known
-        done = await session.link.act(
+        done = await session.line.act(
             "signal", signal=name, target=request.get("target"), why=why_of(request), **_named(request, caller)
         )
         self._note_unless_kept("signal", session, caller, request, signal=name, target=done.get("target"))
@@ -142,7 +128,6 @@ class Acting(Approving):
         if not insist:
             wait_s = number(request.get("timeout"), "a timeout") or limits.TAKE_ASK_S
             await self._ask_holder(session, caller, why_of(request), min(wait_s, limits.TAKE_ASK_S))
-        assert session.link is not None
         about = {"takeover_max_s": self.desk.settings.current().takeover_s, "why": why_of(request)}
         try:
             await repeated_requests.carried_out(session, caller, request)
@@ -153,16 +138,15 @@ class Acting(Approving):
         epoch = done["controls"]["epoch"]
         self._note_unless_kept("take", session, caller, request, epoch=epoch, flushed=done.get("flushed"))
         await self._recorded(session)
-        now = session.controls if done.get("repeated") else done["controls"]
-        return {"applied": True, "repeated": False, **done, "controls": session_view.controls_view(now)}
+        return {"applied": True, "repeated": False, **_controls(session, done)}
 
     async def op_release(self, request: Json, caller: Caller) -> Json:
         session = await self._live(request, caller)
-        assert session.link is not None
-        done = await session.link.act("release", why=why_of(request), **{"as": caller.actor})
+        await repeated_requests.carried_out(session, caller, request)  # the keeper knows, or it cannot be known
+        done = await session.line.act("release", why=why_of(request), **_named(request, caller))
         self._note_unless_kept("release", session, caller, request, epoch=done["controls"]["epoch"])
         await self._recorded(session)
-        return {**done, "controls": session_view.controls_view(done["controls"])}
+        return _controls(session, done)
 
     async def op_hand(self, request: Json, caller: Caller) -> Json:
         """The holder gives the controls to someone who may have them, with a note: unless told otherwise, back to whom
@@ -177,15 +161,16 @@ class Acting(Approving):
         return await self._hand(session, whom, request, caller, note)
 
     async def _hand(self, session: Session, whom: str, request: Json, caller: Caller, note: str | None) -> Json:
-        assert session.link is not None
         to = self.operators.find(whom)
         if not self.operators.allows(to.id, "type", scope_of(session), time.time()):
             raise refused(f"{to.name} may not type in {session.name}", "grant it first: hold operator grant")
-        done = await session.link.act("hand", to=to.actor, note=note, why=why_of(request), **{"as": caller.actor})
+        await repeated_requests.carried_out(session, caller, request)
+        about = {"to": to.actor, "note": note, "why": why_of(request)}
+        done = await session.line.act("hand", **about, **_named(request, caller))
         session.touched_by(to.id)
         self._note_unless_kept("hand", session, caller, request, to=to.actor, note=note)
         await self._recorded(session)
-        return {**done, "controls": session_view.controls_view(done["controls"])}
+        return _controls(session, done)
 
     async def _recorded(self, session: Session) -> None:
         """A change of the controls is acknowledged when the journal has it, whoever writes it down."""
@@ -198,6 +183,12 @@ def _named(request: Json, caller: Caller, part: object = "") -> Json:
     """For whom a keeper is to act, and which request it is: one that was carried out is not carried out again."""
     name = repeated_requests.name_of(request, part)
     return {"as": caller.holding(request)} | ({} if name is None else {"request": name})
+
+
+def _controls(session: Session, done: Json) -> Json:
+    """What a keeper answered, with the controls as they are now where it was a repeat."""
+    now = session.controls if done.get("repeated") else done["controls"]
+    return {**done, "controls": session_view.controls_view(now)}
 
 
 def _sent(session: Session, size: int, offset: int, *, repeated: bool) -> Json:

@@ -14,7 +14,7 @@ from ..base import Base, why_of
 from ..sessions import manifest
 from ..sessions.session import Session
 from .prompt_watch import about
-from .standing_requests import STANDING, Asked, kept
+from .standing_requests import Asked, kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Approving(Base):
         told = {**(detail or {}), **({"why": why} if (why := why_of(request)) else {})}
         actor, *others = self._ruled(caller)
         shown: Json = {"session": session, "detail": told, "request": key, "others": others}
-        if request.get("standing") and request["op"] in STANDING and actor["kind"] != "human":
+        if request.get("standing") and actor["kind"] != "human":
             await self._stand(
                 request,
                 caller,
@@ -203,5 +203,5 @@ class Approving(Base):
 
     @staticmethod
     def _still_live(session: Session) -> None:
-        if session.link is None:
+        if not session.connected:
             raise HoldfastError("conflict", f"{session.name} ended meanwhile", f"hold restart {session.name}")

@@ -158,7 +158,7 @@ class Asking(Acting):
                 return {"items": shown, "last": seen}
 
     async def _look(self, caller: Caller) -> None:
-        sessions = [s for s in self.registry.sessions.values() if s.link is not None and caller.may("view", s)]
+        sessions = [s for s in self.registry.sessions.values() if s.connected and caller.may("view", s)]
         await self.desk.watch.look(sessions)
         await self.daemon.operations.look_for_parked()
 
@@ -219,7 +219,7 @@ class Asking(Acting):
             session = self.registry.sessions.get(item["session"]) if item["session"] else None
             if not hook_dialogs.alive(item.get("process")):
                 await self.desk.inbox.vanish(lambda i: i["id"] == item["id"], asks.ASKER_ENDED)
-            elif session is not None and session.link is not None and session.terminal:
+            elif session is not None and session.connected and session.terminal:
                 await self.desk.watch.look([session])
             item = await self.desk.inbox.find(item["id"])
         return hook_dialogs.explained(item)
@@ -266,7 +266,7 @@ class Asking(Acting):
         async def effect(open_item: Json) -> None:
             sample, activity = await session_view.observe(session, self.screens)
             same = asks.same_prompt(open_item, sample) and prompt_watch.KINDS.get(activity.kind) == open_item["kind"]
-            if not same or session.link is None:
+            if not same or not session.connected:
                 raise HoldfastError("conflict", "the prompt that this answers is gone", "hold inbox shows what is open")
             expect = {
                 "input_at": open_item["input_at"],
@@ -275,7 +275,7 @@ class Asking(Acting):
             }
             if open_item["kind"] == "input":  # a line editor echoes by itself: what counts is that nothing changed
                 expect["echo"] = sample["facts"]["tty"]["echo"]
-            await session.link.act(
+            await session.line.act(
                 "answer",
                 data=base64.b64encode(data + b"\r").decode(),
                 expect=expect,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ...api.operation import Operation, find
 from ...model.errors import HoldfastError
-from ..base import number
 from ..exec.ops import Commands
 from ..isolation.session_socket import DoorCaller
 from ..server.connection import Reply
-from ..sessions import handed
+from ..sessions import late_start
 from ..sessions.session import Session
 from .standing_requests import Asked, pending
 
@@ -26,17 +26,20 @@ Json = dict[str, Any]
 class StandingOps(Commands):
     """What stands behind `standing` in a request (host/inbox/standing_requests.py)."""
 
-    async def dispatch(self, request: Json, caller: Caller) -> Reply:
+    async def dispatch(self, request: Operation[Any], caller: Caller) -> Reply:
         raise NotImplementedError
 
-    async def _or_stand(self, method: Callable[[Json, Caller], Awaitable[Any]], request: Json, caller: Caller) -> Any:
+    async def _or_stand(
+        self, method: Callable[[Json, Caller], Awaitable[Any]], asked: Operation[Any], caller: Caller
+    ) -> Any:
         """An operation's answer; where its request stands in the inbox now, how that stands when the time is up."""
         began = time.monotonic()
+        request = {"op": asked.row.op, **vars(asked)}
         try:
             return await method(request, caller)
         except Asked as e:
             ask = e.ask
-        timeout = number(request.get("timeout"), "a timeout")
+        timeout = request.get("timeout")
         item = await self._decided(ask, timeout, caller)
         left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
         return await self._told(item, caller, left)
@@ -76,10 +79,12 @@ class StandingOps(Commands):
         request = stands["request"]
         if stands["op"] == "send":  # the keeper knows by the request's id whether the last host had typed it
             if stands.get("begun_at"):
-                request = {**request, "again": max(0.0, time.time() - stands["begun_at"])}
+                request = {**request, "asked_s_ago": max(0.0, time.time() - stands["begun_at"])}
             else:
                 await self.desk.inbox.amend_request(item["id"], {"begun_at": time.time()})
-        reply = await self.dispatch(request, caller)
+        kind = find(stands["op"])
+        assert kind is not None
+        reply = await self.dispatch(kind(**{k: v for k, v in request.items() if k != "op"}), caller)
         return dict(reply.value["ok"]) if stands["op"] == "send" else None
 
     async def _was_begun(self, item: Json) -> bool:
@@ -87,9 +92,9 @@ class StandingOps(Commands):
         session = self.registry.sessions.get(item["session"])
         if session is None:
             raise HoldfastError("conflict", f"{item['session_name']} was removed", "start it anew")
-        if session.link is None and session.unresponsive:
+        if session.unreachable:
             await self.registry.connect(session)
-        if session.unresponsive:
+        if session.unreachable:
             raise HoldfastError("busy", f"{session.name} does not answer", "it is tried again")
         return await self._was_typed(session, item["stands"]["exec_id"])
 
@@ -100,7 +105,7 @@ class StandingOps(Commands):
         if session is None:
             return False
         await session.settled()
-        if session.state != "lost" or not handed.unseen(session):
+        if session.state != "lost" or not late_start.unseen(session):
             return True
         self._note("remove", session, caller, {"why": "the host died before a keeper took up its start"})
         self.registry.remove(session)

@@ -30,9 +30,8 @@ Json = dict[str, Any]
 Make = Callable[[], Awaitable[Json | None]]
 log = logging.getLogger("holdfast.host")
 
-STANDING = ("exec", "run", "send")  # operations whose requests can
 _OF_THE_CALL = frozenset(
-    {"again", "ancestor", "brief", "exec_id", "request", "standing", "start_only", "timeout", "why"}
+    {"ancestor", "asked_s_ago", "brief", "exec_id", "request", "standing", "start_only", "timeout", "why"}
 )
 _FIRST_S, _MOST_S = 0.025, 0.25  # between two tries to begin in a shell that is busy: invariant 11, a pending exec
 

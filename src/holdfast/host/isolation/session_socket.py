@@ -14,8 +14,12 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ...api import checking
+from ...api.channels import Attach
+from ...api.operation import Operation, find
+from ...api.sessions import Run
 from ...model import limits
-from ...model.errors import HoldfastError, invalid
+from ...model.errors import HoldfastError
 from ...model.names import refused
 from ...model.sessions import isolation
 from ...model.sessions.isolation import View
@@ -31,26 +35,11 @@ if TYPE_CHECKING:
     from ..sessions.registry import Registry
 
 Json = dict[str, Any]
-Dispatch = Callable[[Json, Caller], Awaitable[Reply]]
+Dispatch = Callable[[Operation[Any], Caller], Awaitable[Reply]]
 log = logging.getLogger("holdfast.host")
 
 _OWN_VERBS = frozenset({"view", "type", "resize", "exec", "request_control"})
 _CHILD_VERBS = _OWN_VERBS | {"signal", "stop", "start"}
-_PLAIN = {"ping", "whoami", "ls", "ports", "run", "decided"}
-_ON_SESSION = {
-    "status",
-    "screen",
-    "offset",
-    "recording",
-    "keys",
-    "wait",
-    "exec_result",
-    "open",
-    "attach",
-    "send",
-    "resize",
-} | {"exec", "exec_outcome", "take", "release", "kill", "stop", "restart", "rm", "ask", "asked"}
-_CLAIMS = ("operator", "as", "isolation", "door")  # who it is, and what only the host says of a start
 
 
 class DoorCaller(Caller):
@@ -100,31 +89,33 @@ class Door:
             "connect", "a peer of another uid", actor=None, session=self._session.id, pid=peer.pid, uid=peer.uid
         )
 
-    async def handle(self, request: Json, peer: Peer) -> Reply:
-        op = str(request.get("op"))
+    async def handle(self, message: Json, peer: Peer) -> Reply:
+        op = str(message.get("op"))
         try:
             caller = DoorCaller(await self._doors.identities.caller(peer), self._session)
         except HoldfastError as e:
             self._doors.refusals.note(op, actor=None, session=self._session.id, **unresolved(peer, e))
             raise
         try:
-            asked = self._admitted(op, {key: value for key, value in request.items() if key not in _CLAIMS})
+            asked = self._narrowed(op, message)
         except HoldfastError as e:
             if e.code == "not_allowed":
                 self._doors.refusals.note(op, e.message, actor=caller.actor, session=self._session.id, via="door")
             raise
         return await self._doors.dispatch(asked, caller)
 
-    def _admitted(self, op: str, asked: Json) -> Json:
-        """The request as it goes on; the host then asks the caller's rights, as of anybody."""
-        if op == "run":
-            return self._start(asked)
-        if op in _ON_SESSION:
-            asked.pop("env", None)  # an attached terminal's agent and display stay outside
-            whole = op == "status" and not asked.get("session")
-            return asked if whole else {**asked, "session": asked.get("session") or self._session.id}
-        if op not in _PLAIN:
+    def _narrowed(self, op: str, message: Json) -> Operation[Any]:
+        """The request as it goes on; the host then asks the caller's rights, as of each caller."""
+        kind = find(op)
+        if kind is None or not kind.row.isolated:
             raise refused(f"an isolated program may not ask for {op[:40]!a}", "ask from outside")
+        if "session" in kind.fields and not message.get("session") and op != "status":  # which shows all without one
+            message = {**message, "session": self._session.id}
+        asked = checking.request(message)
+        if isinstance(asked, Run):
+            return Run(**self._start(vars(asked)))
+        if isinstance(asked, Attach):
+            return Attach(**{**vars(asked), "env": None})  # a terminal's agent and display stay outside
         return asked
 
     def _visible(self) -> list[Session]:
@@ -138,8 +129,7 @@ class Door:
             raise HoldfastError("conflict", f"it has {limits.DOOR_CHILDREN_MAX} running already", "stop some first")
         if asked.get("acts_as") not in (None, own["acts_as"]):
             raise refused("an isolated program starts only as its own operator", "leave --as out")
-        wished = asked.get("isolate") if isinstance(asked.get("isolate"), dict) else {}
-        assert isinstance(wished, dict)
+        wished: Json = asked.get("isolate") or {}
         cwd = os.path.normpath(str(asked.get("cwd") or own["isolation"]["cwd"]))
         view = isolation.narrowed(
             isolation.from_dict(own["isolation"]),
@@ -156,12 +146,10 @@ class Door:
             "limits": _least(asked.get("limits"), own),
         }
 
-    def _free(self, name: object) -> object:
+    def _free(self, name: str | None) -> str | None:
         """A name that somebody else's session has is not taken from it, and not told either."""
         seen = {s.id for s in self._visible()}
         others = {s.name for s in self._doors.registry.sessions.values() if s.id not in seen}
-        if name is not None and not isinstance(name, str):
-            raise invalid("a session's name is a text", "-n NAME")
         n = 2
         wanted = name
         while wanted in others:

@@ -50,8 +50,8 @@ class Facts(Base):
         forest = self._forest()
         whose: dict[int, Session] = {}
         for session in self.registry.sessions.values():
-            if session.link is not None:
-                for pid in forest.get(session.link.welcome.result()["keeper"], []):
+            if session.keeper is not None:
+                for pid in forest.get(session.keeper, []):
                     whose[pid] = session
         return whose
 

@@ -45,7 +45,7 @@ class Looking(Base):
 
         async def one(session: Session) -> Json:
             async with gate:
-                keeper = session.link.welcome.result()["keeper"] if session.link is not None else 0
+                keeper = session.keeper or 0
                 view = await self._view(session, full=False, members=forest.get(keeper))
                 if request.get("processes") and keeper in forest:
                     view["processes"] = proc.processes(forest[keeper])
@@ -60,7 +60,7 @@ class Looking(Base):
     async def op_status(self, request: Json, caller: Caller) -> Json:
         if request.get("session"):
             session = await self._find(request, caller)
-            if session.unresponsive and session.link is None:
+            if session.unreachable:
                 await self.registry.connect(session)
             return await self._view(session, full=True)
         return {"host": self.daemon.about(), "sessions": await self.op_ls({"all": True}, caller)}
@@ -72,10 +72,10 @@ class Looking(Base):
             return []
         forest = self._forest()
         for session in list(self.registry.sessions.values()):
-            if session.link is None or not caller.may("view", session):
+            if not session.connected or not caller.may("view", session):
                 continue
             whose = {"session": session.id, "session_name": session.name}
-            found = ports.ports(forest.get(session.link.welcome.result()["keeper"], []))
+            found = ports.ports(forest.get(session.keeper or 0, []))
             rows += [{**row, **whose} for row in found if wanted in (None, row["port"])]
         return rows
 
@@ -121,7 +121,7 @@ class Looking(Base):
         }
 
     async def op_recording(self, request: Json, caller: Caller) -> Json:
-        return recording(await self._find(request, caller), whole(request.get("from"), "an offset"))
+        return recording(await self._find(request, caller), whole(request.get("start"), "an offset"))
 
     async def op_doctor(self, request: Json, caller: Caller) -> list[Json]:
         return await doctor_checks.check(self.daemon, bool(request.get("deep")))
@@ -138,13 +138,13 @@ class Looking(Base):
 
     async def op_wait(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
-        start, timeout = whole(request.get("from"), "an offset"), number(request.get("timeout"), "a timeout")
-        return await self.waits.wait(session, str(request.get("for") or ""), start, timeout, caller.operator)
+        start, timeout = whole(request.get("start"), "an offset"), number(request.get("timeout"), "a timeout")
+        return await self.waits.wait(session, str(request.get("until") or ""), start, timeout, caller.operator)
 
 
 def still(session: Session, view: Json, processes: int) -> bool:
     """Whether nothing of it changes before it is touched: its one process is blocked, or there is none."""
-    return session.link is None or (processes <= 1 and view["activity"]["kind"] in _BLOCKED)
+    return not session.connected or (processes <= 1 and view["activity"]["kind"] in _BLOCKED)
 
 
 def _ids(given: object) -> set[str] | None:

@@ -102,7 +102,6 @@ class OperatorOps(Base):
         facts: Json = {"grant": grant.as_dict(), "signature": signature, "whom": whom}
         # Whoever leaves meanwhile does not leave half a change behind.
         await asyncio.shield(self.operators.give(grant, signature, self._noting("grant", caller, request, facts)))
-        self.daemon.news.note(LIST)  # who may see more, sees another list
 
     def _noting(self, kind: str, caller: Caller, request: Json, facts: Json) -> Commit:
         """A change of who may do what is in the ledger and in the journal, or in neither."""
@@ -128,7 +127,7 @@ class OperatorOps(Base):
         requests = self.pending.recheck("" if grant is not None else who.id)
         self.tokens.recheck()
         self.logins.recheck()
-        self.daemon.news.note(LIST)  # who may see less, sees another list
+        self.daemon.news.note(LIST)  # at once: a keeper that does not let go would keep watchers waiting
         wanted: list[Json] = [] if grant is not None else [{"operator": who.id}]
         closed, unable = await self._close_channels([*wanted, *({"grant": g} for g in ending)])
         await self.journal.written()
@@ -158,10 +157,10 @@ class OperatorOps(Base):
         async def one(session: Session) -> None:
             nonlocal closed, unable
             for what in wanted:
-                if session.link is None:
+                if not session.connected:
                     return
                 try:
-                    closed += int((await session.link.act("revoke", **what)).get("closed") or 0)
+                    closed += int((await session.line.act("revoke", **what)).get("closed") or 0)
                 except HoldfastError as e:
                     unable += e.code == "unsupported"
                     return
@@ -173,8 +172,8 @@ class OperatorOps(Base):
     async def _dispossess(self, session: Session) -> None:
         """Controls that were taken without a channel are given up by one who may not type any more."""
         holder = self.operators.by_id.get(str(session.controls.get("holder")))
-        if holder is None or session.link is None:
+        if holder is None or not session.connected:
             return
         if not self.operators.allows(holder.id, "type", scope_of(session), time.time()):
             with contextlib.suppress(HoldfastError):  # it let go by itself
-                await session.link.act("revoke", operator=holder.id)
+                await session.line.act("revoke", operator=holder.id)

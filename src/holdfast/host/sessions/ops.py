@@ -18,8 +18,9 @@ from ..inbox.approval_requests import Approving
 from ..journal.missed_entries import words
 from ..observe import session_view
 from ..operators.caller import scope_of
-from . import handed, jupyter_kernel, late_start, manifest, survivors
+from . import jupyter_kernel, late_start, manifest, survivors
 from .session import Session
+from .state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,24 +147,28 @@ class Lifetime(Approving):
 
     async def op_stop(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)
-        if session.link is None and not session.live and await self._stopped_by(session, request, caller):
+        if not session.live and await self._stopped_by(session, request, caller):
             return {**await self._view(session, full=False), "applied": True, "repeated": True}
         self.policies.cancel_restart(session)
         session.remember(stopped=True)
         grace = _grace(request)
-        if session.link is None and session.unresponsive:
+        if session.unreachable:
             await self.registry.connect(session)
-        if session.link is None and (session.coming or handed.setting_up(session)):
+        if not session.connected and (session.life is State.START_LATE or late_start.setting_up(session)):
             self._note("stop", session, caller, request)
             await late_start.call_off(session)
-        elif session.link is None:
+        elif not session.connected:
             self._note("stop", session, caller, request, survivors=True)
             await survivors.end(session, grace)
         else:
             self._note_unless_kept("stop", session, caller, request, grace_s=grace)
             await self._stop(session, caller, grace, request)
         await self.journal.written()
-        return {**await self._view(session, full=False), "applied": True, "repeated": request.get("again") is not None}
+        return {
+            **await self._view(session, full=False),
+            "applied": True,
+            "repeated": request.get("asked_s_ago") is not None,
+        }
 
     @staticmethod
     async def _stopped_by(session: Session, request: Json, caller: Caller) -> bool:
@@ -175,11 +180,11 @@ class Lifetime(Approving):
 
     async def _stop(self, session: Session, caller: Caller, grace_s: float, request: Json) -> None:
         session.remember(stopped=True)
-        if session.link is None:
+        if not session.connected:
             return
         named = {"as": caller.actor, "request": repeated_requests.name_of(request)}
         try:
-            await session.link.act("stop", grace_s=grace_s, why=why_of(request), **named)
+            await session.line.act("stop", grace_s=grace_s, why=why_of(request), **named)
         except HoldfastError:
             if session.live:
                 raise  # else it ended by itself just now, which is what was wanted
@@ -213,7 +218,7 @@ class Lifetime(Approving):
         try:
             await self.registry.restart(session, caller.actor)
         except HoldfastError as e:
-            if not session.coming:
+            if session.life is not State.START_LATE:
                 raise
             late = e
         session.remember(failures=0)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..inbox.approval_gate import Gate
 
 Json = dict[str, Any]
-CALLS = frozenset({"task_contract", "policy_set", "project_edit"})
 _SHOWN = ("contract", "title", "after", "phase", "root")  # of an edit, besides its policy
 _PLACE = ("project", "cwd")
 

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from typing import Any
 
-from ...model.errors import HoldfastError, invalid
-from ..change_feed.feed import TASKS
+from ...api import checking
+from ...api.operation import Row, find
+from ...model.errors import HoldfastError
 from . import contract_guard, verification_evidence
 from .store import WorkStore
 
@@ -23,33 +24,11 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
-_REPORTING = frozenset({"task_verified", "task_done"})  # calls that say how a verification ended
-_TASKS_CHANGE = frozenset(
-    {
-        "project_init",
-        "project_edit",
-        "task_add",
-        "task_contract",
-        "task_start",
-        "task_next",
-        "task_verified",
-        "task_done",
-        "task_fail",
-        "task_block",
-        "task_unblock",
-        "task_pause",
-        "task_retry",
-        "task_cancel",
-        "begin_run",
-        "run_end",
-    }
-)
-_PARKING = frozenset({"run_park", "run_retry", "run_end", "step_settle", "task_cancel"})
 _PARKED_LOOK_S = 2.0  # a server that does not answer keeps nobody from the rest of the inbox
 
 
 class WorkOps:
-    """`work {call, args}`: a call of the work plane by name. Nothing is opened before the first one."""
+    """The calls of the work plane. Nothing is opened before the first one."""
 
     daemon: Daemon
     registry: Registry
@@ -61,42 +40,30 @@ class WorkOps:
     def _ruled(self, caller: Caller) -> list[Json]:
         raise NotImplementedError
 
-    async def op_work(self, request: Json, caller: Caller) -> Any:
-        args = request.get("args")
-        if not isinstance(args, dict):
-            raise invalid("a work call needs its arguments", 'send {"call": NAME, "args": {…}}')
-        if request.get("call") == "work_prune":
-            caller.require("stop", None)  # it is evidence: not for somebody with a few sessions to forget
-        if request.get("call") == "task_next" and not self.daemon.confirmed:
+    async def work_call(self, row: Row, request: Json, caller: Caller) -> Any:
+        """A call of the work plane; who acts is what the host knows, not what the caller says."""
+        args = {name: value for name, value in request.items() if name != "op"}
+        if row.op == "task_next" and not self.daemon.confirmed:
             words = "this home came from a backup, and its backends run commands: none is given a task yet"
             raise HoldfastError("not_allowed", words, "look at hold backend ls, then hold restore --confirm")
-        if request.get("store") is not None:
-            raise invalid("no request names a store: it is the home's setting", "hold status shows it")
-        work = await self.work_store.work()
-        if request.get("call") in _REPORTING and args.get("results") and self._ruled(caller)[0]["kind"] != "human":
-            named = {k: args[k] for k in ("task", "project", "cwd") if k in args}
-            shown = await work.call("task_show", **named)
-            await asyncio.to_thread(verification_evidence.check, self.registry, args["results"], shown)
-        actors = self._ruled(caller)
-        if request.get("call") in contract_guard.CALLS and actors[0]["kind"] != "human":
-            await contract_guard.check(work, request["call"], args, actors, self.desk.gate, self._is_persons)
-        # Who acts is what the host knows, not what the caller says.
+        work, actors = await self.work_store.work(), self._ruled(caller)
+        if actors[0]["kind"] != "human":
+            if args.get("results") and "tasks" in row.changes:  # it says how a verification ended
+                named = {k: args[k] for k in ("task", "project", "cwd") if k in args}
+                shown = await work.call("task_show", **named)
+                await asyncio.to_thread(verification_evidence.check, self.registry, args["results"], shown)
+            if row.approve == "contract":
+                await contract_guard.check(work, row.op, args, actors, self.desk.gate, self._is_persons)
         async with self.work_store.call() as work:
-            answer = await work.call(str(request.get("call")), **{**args, "by": caller.name})
-        if str(request.get("call")) in _TASKS_CHANGE:
-            self.daemon.news.note(TASKS)
-        if _parks(str(request.get("call")), answer):
+            answer = await work.call(row.op, **args, by=caller.name)
+        if "parked" in row.changes and (row.op != "run_claim" or answer["run"] or answer["parked"]):
             await self.look_for_parked()
         return answer
 
-    async def op_parked(self, request: Json, caller: Caller) -> None:
-        """A worker that writes to the home's server itself has parked or freed a run there."""
-        await self.look_for_parked(surely=True)
-
-    async def look_for_parked(self, *, surely: bool = False) -> None:
+    async def look_for_parked(self) -> None:
         """In the home's store, where it has anything. The rest of the inbox does not depend on that."""
         try:
-            if not surely and not await self.work_store.used():
+            if not await self.work_store.used():
                 return
             async with asyncio.timeout(_PARKED_LOOK_S), self.work_store.call() as work:
                 found = await work.call("run_parked")
@@ -111,38 +78,31 @@ class WorkOps:
 
     # -- on a step thread (host/server/step_threads.py) ---------------------------------------------------------------
 
-    def lane_takes(self, request: Json, peer: Peer) -> bool:
+    def lane_takes(self, message: Json, peer: Peer) -> bool:
         """Whether a request is one that a thread can answer: who asks is known, and the store is open."""
-        return request.get("op") == "work" and peer.resolved and self._near(request) is not None
+        return peer.resolved and self._near(message) is not None
 
-    def lane_answer(self, request: Json, peer: Peer) -> Json | None:
-        """On a lane's thread. Whatever is out of the ordinary is left to the loop, which refuses and journals."""
-        args, call = request.get("args"), request.get("call")
-        near = self._near(request) if request.get("op") == "work" else None
-        if near is None or not isinstance(args, dict):
+    def lane_answer(self, message: Json, peer: Peer) -> Json | None:
+        """On a step thread. What is out of the ordinary is left to the loop, which refuses and journals."""
+        near = self._near(message)
+        worker = None if near is None else self.daemon.identities.worker(peer)
+        if near is None or worker is None:
             return None
-        worker = self.daemon.identities.worker(peer)
-        if worker is None:
-            return None
-        args["by"] = worker  # who acts is what the host knows, not what the caller says
         try:
-            return {"ok": near.call_now(str(call), args)}
+            request = checking.request(message)
+            return {"ok": near.call_now(request.row.op, {**vars(request), "by": worker})}
         except HoldfastError as e:
             return {"error": e.as_dict()}
         except Exception as e:
-            log.exception("work call %s failed", call)
+            log.exception("work call %s failed", message.get("op"))
             words = f"internal error: {e!r}"
             return {"error": HoldfastError("internal", words, "please report it with host.log from the home").as_dict()}
 
-    def _near(self, request: Json) -> NearWork | None:
-        """The store for threads, where it is open and the call is one for them."""
-        near = None if "store" in request else self.work_store.near
-        return near if near is not None and request.get("call") in near.calls else None
+    def _near(self, message: Json) -> NearWork | None:
+        """The store for threads, where it is open and the operation is one for them."""
+        op, near = message.get("op"), self.work_store.near
+        kind = find(op) if isinstance(op, str) else None
+        return near if kind is not None and kind.row.thread_ok else None
 
     async def close_work(self) -> None:
         await self.work_store.close()
-
-
-def _parks(call: str, answer: Any) -> bool:
-    """Whether a call may have parked a run, or freed one. A worker's look for work does where it found something."""
-    return call in _PARKING or (call == "run_claim" and bool(answer["run"] or answer["parked"]))

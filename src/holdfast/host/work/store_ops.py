@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 class StoreOps(Base):
-    """store, store_use and restore_confirm."""
+    """store, store_use, store_migrate and restore_confirm."""
 
     work_store: WorkStore
 
@@ -34,6 +34,28 @@ class StoreOps(Base):
         self._require_person(caller, "which store a home uses")
         named = {name: request[name] for name in store_setting.VARIABLES if name in request}
         return await asyncio.shield(self._use(named, request, caller))
+
+    async def op_store_migrate(self, request: Json, caller: Caller) -> Json:
+        """Copy all of the work from this home's file to an empty PostgreSQL database, and check it; the file stays as
+        it was. What was copied, table by table."""
+        self._require_person(caller, "which store a home uses")
+        url = str(request.get("url"))
+        if not store_setting.is_server(url):
+            shown = store_setting.without_password(url)
+            raise invalid(f"{shown!r} is no PostgreSQL server", "postgresql://USER@HOST/DATABASE")
+        return await asyncio.shield(self._migrate(url))
+
+    async def _migrate(self, url: str) -> Json:
+        async with self.work_store.alone():  # with the file's schema up to date, and no one writing
+            from ...store.copy_to_postgres import copy
+
+            used = self.daemon.stores.exact()
+            if used["server"]:
+                raise invalid("this home's work is on a server already", "hold status shows which")
+            path = store_setting.file_of(used["store"])
+            tables = await asyncio.to_thread(copy, path, url)
+        rows = sum(t["rows"] for t in tables)
+        return {"from": path, "to": store_setting.without_password(url), "tables": tables, "rows": rows}
 
     async def op_restore_confirm(self, request: Json, caller: Caller) -> Json:
         """What a restored backup has the host run may run from now on."""

@@ -29,12 +29,13 @@ ACTION = "action"  # the hold of an act that takes free controls for its duratio
 
 
 class Actor:
-    """An operator's id, kind and name, as vouched for by the host."""
+    """An operator's id, kind and name, as vouched for by the host, and which of its client processes acts (`actor`;
+    empty if unknown). The controls belong to the operator, whichever of them acts."""
 
-    __slots__ = ("kind", "name", "operator")
+    __slots__ = ("actor", "kind", "name", "operator")
 
-    def __init__(self, operator: str, kind: str, name: str) -> None:
-        self.operator, self.kind, self.name = operator, kind, name
+    def __init__(self, operator: str, kind: str, name: str, actor: str = "") -> None:
+        self.operator, self.kind, self.name, self.actor = operator, kind, name, actor
 
     def as_dict(self) -> dict[str, str]:
         return {"operator": self.operator, "kind": self.kind, "name": self.name}
@@ -236,6 +237,7 @@ class Controls:
             "since": self.since if h else None,
             "from": self.origin.as_dict() if self.origin else None,
             "ends_at": self.ends_at or None,
+            "deliberate": TAKEN in self.holds,
         }
 
 

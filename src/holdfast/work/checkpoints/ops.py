@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ...api.operation import find
 from ...model import ids
 from ...model.errors import invalid
 from ...model.limits import WINDOW_TOKENS
@@ -24,18 +25,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 _LISTED_MAX = 1000  # checkpoints or entries in one answer
-# Calls after which a run's log is longer.
-_LOGGING = frozenset(
-    {
-        "log_append",
-        "step_begin",
-        "step_end",
-        "step_next",
-        "step_fail",
-        "step_settle",
-        "memory_append",
-    }
-)
 
 
 class CheckpointCalls:
@@ -303,9 +292,12 @@ class CheckpointCalls:
 
 def grown(name: str, args: Json) -> int | None:
     """About how many bytes a call has added to its run's log; None: it does not add to it."""
-    if name not in _LOGGING:
+    kind = find(name)
+    if kind is None or "log" not in kind.row.changes:
         return None
-    body = args.get("body") or args.get("message") or ""
+    if name.startswith("artifact_"):  # the log has the reason, where one was given
+        return len(str(args["why"])) if args.get("why") else None
+    body = args.get("body") or args.get("message") or args.get("value") or ""
     return len(str(body)) if isinstance(body, (str, dict)) else 100
 
 

@@ -146,9 +146,9 @@ class Worker:
         self._events.tell(end.how, **about, **facts, message=end.message)
 
     def _look_at_parked(self, host: Host, count: int) -> None:
-        """Report parked runs to a person, through this home's host."""
+        """Update the number of runs that wait for a person; the host that wrote them reports them."""
         if count or self._waiting:
-            self._waiting = host.work.tell_parked()
+            self._waiting = host.work.call("run_parked")
 
     def _call(self, host: Host, job: Any, made: Json) -> Ending:
         run, outcome, error = self._hold(host.work.held(made, self._lease, job=True)), None, None

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.console.live.flow_control import FilteredStream, SendWindow
+from tests.support.soak import examples
 
 PIECES = (
     b"text ",
@@ -38,7 +39,7 @@ def whole(data: bytes) -> bytes:
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30), st.lists(st.integers(0, 200), max_size=8))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_who_goes_on_from_where_it_was_told_misses_nothing_and_sees_nothing_twice(
     pieces: list[bytes], cuts: list[int]
 ) -> None:

@@ -1,0 +1,1 @@
+"""Operations of the work plane: a file for each of its rooms. Imports `holdfast.api` and `model` alone."""
