@@ -42,6 +42,11 @@ class Home:
         return os.path.join(self.path, "running.json")
 
     @property
+    def stays_down(self) -> str:
+        """There while only `hold up` starts the host."""
+        return os.path.join(self.path, "stays_down")
+
+    @property
     def reserve(self) -> str:
         """Room on the disk that is given up when there is no other."""
         return os.path.join(self.path, "host.reserve")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ...work.service import Work
     from .heartbeat import Heartbeat
 
+log = logging.getLogger("holdfast.host")
 _CLOSE_S = 5.0  # a disk that hangs does not keep the daemon from leaving: what was acknowledged is on it
 
 
@@ -91,6 +93,21 @@ class WorkStore:
         """A lease may have been given: on a shared store this host is to say that it is there."""
         if self._opening is not None and self._opening.done() and not _failed(self._opening):
             self._opening.result().beat.nudge()
+
+    async def held(self, *, give_back: bool) -> list[str]:
+        """Workers that hold leases of this host; given back, others may go on at once. A store that does not answer
+        keeps no host from leaving."""
+        from ...work.runs import hosts
+
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                if not (await self.used() or (give_back and store_setting.is_server(self._setting.url))):
+                    return []
+                store = (await self.work()).store
+                return await store.write(lambda: hosts.leases(give_back))
+        except (HoldfastError, TimeoutError) as e:
+            log.warning("which workers hold leases is not known: %s", e)
+            return []
 
     async def used(self) -> bool:
         """Whether there can be anything in it: it is open, or a file that is there."""

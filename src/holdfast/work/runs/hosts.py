@@ -53,3 +53,16 @@ def known() -> Transaction[str | None]:
     """The machine of a host that uses this store; None: it is no home's."""
     rows = yield Query("SELECT name FROM host ORDER BY id LIMIT 1")
     return str(rows[0][0]) if rows else None
+
+
+def leases(give_back: bool) -> Transaction[list[str]]:
+    """The workers that hold a lease of this host now; given back, each finds itself fenced."""
+    rows = yield Query(
+        "SELECT a.id, a.worker FROM attempt a WHERE a.host = {host} AND a.lease_until > {now} AND a.ended_at IS NULL"
+        " AND a.worker NOT LIKE 'hand:%' ORDER BY a.id {for_update}"
+    )
+    for attempt, _ in rows if give_back else []:
+        yield Query("UPDATE attempt SET lease_until = 0 WHERE id = ?", (attempt,))
+        # It did not crash: it was told to leave.
+        yield Query("DELETE FROM holding WHERE run IN (SELECT id FROM run WHERE attempt = ?)", (attempt,))
+    return sorted({str(worker) for _, worker in rows})
