@@ -29,7 +29,7 @@ async def async_body(text: str) -> str:
 
 
 def ours(where: str, batch: bool = False) -> Rounds:
-    """The SDK, as a worker uses it: SQLite is written by the host, PostgreSQL by this process."""
+    """The SDK, as a worker uses it: the host writes the store."""
     from holdfast import Host
 
     if "://" in where:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.model.work.effects import Fenced
 from tests.support.attached import AttachedTerminal
 from tests.support.home import HOLD, HomeForTests, Result, alive, until
 
@@ -146,3 +147,20 @@ def test_down_all_ends_sessions_whose_daemon_died_before(hold: HomeForTests) -> 
     assert not alive(pid)
     until(lambda: not (hold.path / "host.sock").exists())
     assert hold("down", "--all", "--yes").code == 0
+
+
+def test_down_names_the_workers_that_hold_runs_and_stay_gives_them_back(hold: HomeForTests) -> None:
+    run = hold.host.work.run(task="t", worker="here", lease=600)
+    told = hold("down")
+    assert told.code == 0
+    assert "here" in told.err
+    assert "--stay" in told.err
+    assert run.step("goes on", lambda: 1) == 1  # it starts the host again, and its lease outlasts that
+    stopped = hold("down", "--stay", "--json").json
+    assert stopped["held"] == ["here"]
+    refused = hold("ls", "--json")
+    assert (refused.code, "hold up" in refused.json["error"]["hint"]) == (1, True)
+    assert hold("up").code == 0
+    with pytest.raises(Fenced):
+        run.step("late", lambda: 2)
+    assert hold.host.work.run(task="t", worker="next").epoch == run.epoch + 1

@@ -58,5 +58,8 @@ class MemoryRows:
 
     decide_now = read_now = write_now
 
+    def listen(self, heard: Any) -> None:
+        """There is no other host."""
+
     async def close(self) -> None:
         """There is nothing to close."""

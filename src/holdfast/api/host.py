@@ -16,9 +16,11 @@ class Doctor(Operation["list[Json]"], op="doctor", right="view", on="host", repe
 
 
 class Down(Act["Json"], op="down", right="stop", on="host", durable="journal", frees=True, changes=("list",)):
-    """Stop the host; with `all` its sessions first."""
+    """Stop the host; with `all` its sessions first. `stay`: it gives the leases of its workers back, and does not come
+    up by itself."""
 
     all: bool = False
+    stay: bool = False
     grace_s: Seconds | None = None
 
 
@@ -31,6 +33,12 @@ class StoreUse(Act["Json"], op="store_use", right="enrol", on="host", durable="j
 
     store: str | None = None
     cache: str | None = None
+
+
+class StoreMigrate(Operation["Json"], op="store_migrate", right="enrol", on="host"):
+    """Copy the work of this home's file into an empty PostgreSQL database, and check it."""
+
+    url: str
 
 
 class RestoreConfirm(Act["Json"], op="restore_confirm", right="enrol", on="host", durable="journal"):

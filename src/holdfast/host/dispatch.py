@@ -70,11 +70,20 @@ class Operations(
         self.ledger, self.journal, self.operators = daemon.ledger, daemon.journal, daemon.operators
         self.desk, self.tokens, self.logins = daemon.desk, daemon.tokens, daemon.logins
         self.pending = Pending()
-        self.work_store = WorkStore(daemon.stores)
+        self.work_store = WorkStore(
+            daemon.stores,
+            daemon.identity["id"],
+            news=lambda: daemon.news.note(TASKS),
+            replaced=self._replaced,
+        )
         self.policies.observe = self._observe_fully
         self.execs = Execs(self._observe)
         self.waits = Waits(self._observe_fully, self._done)
         self.standing = Standing(self.desk.inbox, self._carry_out)
+
+    def _replaced(self) -> None:
+        """Another daemon of this home has opened its store: this one writes no more there, and leaves."""
+        self.daemon.stopped.set()
 
     def heard(self, session: Session, event: Json) -> None:
         self.execs.heard(session, event)

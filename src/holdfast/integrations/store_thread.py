@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 from ..delta.encode import squeeze, unsqueeze
 from ..delta.value_codec import LIST, OBJECT, PLAIN, shadow
 from ..model.errors import HoldfastError
+from ..model.work.store_setting import without_password
 from ..store.open import open_store
+from ..work.runs import hosts
 from ..work.threads.conversations import Conversations
 from ..work.threads.rows import Head, Stored, Write
 from ..work.threads.threads import Threads
@@ -39,6 +41,17 @@ __all__ = [
 T = TypeVar("T")
 
 
+async def _own(url: str) -> Store:
+    """A store that is no home's: that one is its host's to write."""
+    store = await open_store(url)
+    name = await store.read(hosts.known)
+    if name is None:
+        return store
+    await store.close()
+    words = f"{without_password(url)} is the store of a home, which its host on {name} writes"
+    raise HoldfastError("conflict", words, "name a file or database of its own")
+
+
 class StoreThread:
     """A store with its own event loop in its own thread. A saver's sync and async methods call through it."""
 
@@ -60,7 +73,7 @@ class StoreThread:
                     self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast-store", daemon=True)
                     self._thread.start()
                 try:
-                    self.store = self._submit(open_store(self._url)).result()
+                    self.store = self._submit(_own(self._url)).result()
                 except BaseException:
                     self._stop()
                     raise

@@ -42,6 +42,11 @@ class Home:
         return os.path.join(self.path, "running.json")
 
     @property
+    def stays_down(self) -> str:
+        """There while only `hold up` starts the host."""
+        return os.path.join(self.path, "stays_down")
+
+    @property
     def reserve(self) -> str:
         """A file that reserves disk space, removed when the disk is full."""
         return os.path.join(self.path, "host.reserve")

@@ -12,11 +12,13 @@ two queries are plain calls of the pure rules in `holdfast.work`.
 
     await store.write(lambda: rename("run_…", "new"))  # on disk when this returns
 
-The SQL is the part both understand (placeholders `?`, ON CONFLICT, RETURNING), and three marks for where they differ:
+The SQL is the part both understand (placeholders `?`, ON CONFLICT, RETURNING), and marks for where they differ:
 
     {now}         the database's clock, in microseconds since 1970
     {for_update}  a row lock. SQLite has one writer, and needs none
     {for_share}   a row lock that others may share
+    {host}        the id of the host that writes; NULL in a store that is no home's
+    {news_tasks}  tells the other hosts on this server, once it is committed, that tasks have changed
 
 Read the clock *after* the lock: `WITH held AS MATERIALIZED (SELECT … {for_update}) SELECT held.*, {now} FROM held`.
 And read what a lock protects in a later query than the lock: PostgreSQL shows a statement what was there when it began.
@@ -41,6 +43,14 @@ class Query(NamedTuple):
 
 
 Transaction = Generator[Query, list[Row], T]
+
+
+def quoted(host: str | None) -> str:
+    """A host's id as SQL writes it."""
+    if host is None:
+        return "NULL"
+    assert host.replace("_", "").isalnum(), "a host's id is of our own making"
+    return f"'{host}'"
 
 
 class Store(Protocol):
@@ -73,6 +83,10 @@ class Store(Protocol):
 
     def read_now(self, transaction: Callable[[], Transaction[T]]) -> T: ...
 
+    def listen(self, heard: Callable[[], None]) -> None:
+        """Call it, on another thread, when another host has changed tasks."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -90,6 +104,7 @@ class Held(NamedTuple):
     epoch: int
     lease_until: int  # microseconds; 0 when nobody holds it
     ended_at: int | None
+    elsewhere: str | None  # the host that gave the lease, where it is not this one
     now: int
 
 

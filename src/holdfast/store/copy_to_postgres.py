@@ -19,7 +19,7 @@ from .postgres_connection import as_ours
 
 Server = psycopg.Connection[Any]
 _ROWS = 100  # read back at once: rows hold up to 8 MiB, most hold a few hundred bytes
-_OWN = frozenset({"schema_version", "guard"})  # each database has its own
+_OWN = frozenset({"schema_version", "guard", "host"})  # each database has its own
 
 
 def copy(path: str, url: str) -> list[dict[str, Any]]:

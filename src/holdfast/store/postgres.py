@@ -22,7 +22,7 @@ from . import queries
 from .base import Change, Query, Row, Step, Transaction
 from .group_commit import GroupCommit, Job, LineStore, Readers, closed
 from .migrations import VERSIONS, all_migrations, outstanding, statements
-from .postgres_connection import Away, Connection, Refused, translate
+from .postgres_connection import TASKS, Away, Connection, Refused, translate
 from .remembered import Guess, Remembered
 
 __all__ = ["PostgresStore", "translate"]
@@ -43,8 +43,8 @@ _BEGIN_READING = Query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 class PostgresStore(LineStore):
     """`await PostgresStore.open(url)`; any number of coroutines and threads may write at the same time."""
 
-    def __init__(self, url: str, wait_s: float = STORE_WAIT_S) -> None:
-        self.url = url
+    def __init__(self, url: str, wait_s: float = STORE_WAIT_S, host: str | None = None) -> None:
+        self.url, self._host = url, host
         self.shown = without_password(url)
         self.wait_s = wait_s
         self._writer: Connection | None = None
@@ -53,16 +53,52 @@ class PostgresStore(LineStore):
         self._idle: list[Connection] = []  # that read
         self._free = threading.Semaphore(_READERS)
         self._pooled = False
+        self._listener: Connection | None = None
 
     @classmethod
     async def open(
-        cls, url: str, migrations: list[tuple[int, str]] | None = None, *, wait_s: float = STORE_WAIT_S
+        cls,
+        url: str,
+        migrations: list[tuple[int, str]] | None = None,
+        *,
+        wait_s: float = STORE_WAIT_S,
+        host: str | None = None,
     ) -> Self:
-        self = cls(url, wait_s)
+        self = cls(url, wait_s, host)
         await asyncio.to_thread(self._open, migrations or all_migrations())
         self.line = GroupCommit(self._commit, end=self._end)
         self.readers = Readers(self._look, end=self._end_reading, threads=_READERS)
         return self
+
+    def listen(self, heard: Callable[[], None]) -> None:
+        threading.Thread(target=self._listen, args=(heard,), name="store-listener", daemon=True).start()
+
+    def _listen(self, heard: Callable[[], None]) -> None:
+        pause = _PAUSE_S
+        while not self._closed:
+            try:
+                self._listener = connection = self._connect()
+                if connection.pooled:  # it lends its connections, and keeps none for a listener
+                    return
+                connection.listen(TASKS)
+                pause = _PAUSE_S
+                while not self._closed:
+                    heard()  # first of all, what was missed before
+                    connection.notified()
+            except (Away, Refused, HoldfastError):
+                if not self._closed:
+                    time.sleep(pause)
+                    pause = min(pause * 2, _PAUSE_MAX_S)
+            finally:
+                if self._listener is not None:
+                    self._listener.close()
+                    self._listener = None
+
+    async def close(self) -> None:
+        listener = self._listener
+        await super().close()
+        if listener is not None:
+            listener.shut()
 
     def prepare(self) -> None:
         """Bring the schema up to date, and leave."""
@@ -111,7 +147,7 @@ class PostgresStore(LineStore):
         return self._writer
 
     def _connect(self) -> Connection:
-        made = Connection(self.url)
+        made = Connection(self.url, self._host)
         if made.pooled and not self._pooled:
             self._pooled = True
             log.info("%s is behind a pooler: each transaction brings its own settings", self.shown)
@@ -212,8 +248,8 @@ class PostgresStore(LineStore):
                 job.value = guess.answer
                 self._remembered.keep(guess.rows, guess.put)
                 return
-        lock = next(queries.held(change.run))
-        *_, held, rows = connection.ask([_BEGIN, *connection.opening, lock, queries.to_read(change)])
+        asked = [_BEGIN, *connection.opening, queries.to_lock(change.run), queries.to_read(change)]
+        *_, held, rows = connection.ask(asked)
         try:
             known = queries.as_read(queries.as_held(change.run, held), rows)
             value, put = change.decide(known)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..model.errors import HoldfastError
 from ..model.work.store_setting import without_password
-from .base import Query, Row
+from .base import Query, Row, quoted
 
 try:
     import psycopg
@@ -24,10 +24,12 @@ except ImportError:
         "pip install 'holdfast[postgres]', then hold down",
     ) from None
 
+TASKS = "holdfast_tasks"  # the channel on which hosts hear of each other's tasks
 _MARKS = {
     "{now}": "(extract(epoch from clock_timestamp()) * 1000000)::bigint",
     "{for_update}": "FOR UPDATE",
     "{for_share}": "FOR SHARE",
+    "{news_tasks}": f"pg_notify('{TASKS}', '')",
 }
 _CONNECT_S = 10  # one attempt to connect; a server that starts answers sooner, with a refusal
 _STATEMENTS_KEPT = 256  # prepared on each connection: more than the work plane has
@@ -66,9 +68,9 @@ class Refused(Exception):
         self.code = code
 
 
-def translate(sql: str) -> str:
+def translate(sql: str, host: str | None = None) -> str:
     """Our SQL in PostgreSQL's words: numbered placeholders, and the marks."""
-    for mark, word in _MARKS.items():
+    for mark, word in {**_MARKS, "{host}": quoted(host)}.items():
         sql = sql.replace(mark, word)
     head, *tails = sql.split("?")
     return head + "".join(f"${n}{tail}" for n, tail in enumerate(tails, 1))
@@ -77,10 +79,10 @@ def translate(sql: str) -> str:
 class Connection:
     """`ask` sends statements and returns the rows of each."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, host: str | None = None) -> None:
         """Raises `Away`, or a HoldfastError where waiting would not help."""
+        self._host = host
         self._prepared: dict[str, bytes] = {}
-        self._texts: dict[str, str] = {}
         self._count = 0
         try:
             # Only here is psycopg's own connection used: it reads the URL and waits for the server with a time limit.
@@ -162,7 +164,7 @@ class Connection:
         params = [_text(value) for value in query.args]
         name, new = self._prepared.get(query.sql), False
         if name is None:
-            text = self._texts.get(query.sql) or translate(query.sql)
+            text = translate(query.sql, self._host)
             if self.pooled or len(self._prepared) >= _STATEMENTS_KEPT:
                 self._pg.send_query_params(text.encode(), params, param_formats=formats)
                 return False

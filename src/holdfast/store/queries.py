@@ -9,7 +9,8 @@ from .base import Change, Held, LogEntry, Put, Query, Row, Rows, Run, Step, Tran
 
 T = TypeVar("T")
 _STEP = ", ".join(Step._fields)
-_HELD = "id, task, n, worker, instance, epoch, lease_until, ended_at"
+_HELD = "id, task, n, worker, instance, epoch, lease_until, ended_at, NULLIF(host, {host}) AS elsewhere"
+_LOCKED = "id, task, n, worker, instance, epoch, lease_until, ended_at, elsewhere"
 _RUN = ", ".join(
     "a.task" if f == "task" else f"r.{f}" for f in Run._fields
 )  # the task is the attempt's, and told with the run
@@ -21,14 +22,26 @@ def now() -> Transaction[int]:
 
 
 def held(run: str) -> Transaction[Held]:
-    """Lock the run's attempt: who holds the lease, and the time now that the lock is held. The start of every write."""
-    rows = yield Query(
+    """Lock the run's attempt: who holds the lease, and the time now that the lock is held. The start of every write.
+
+    A lease that was given by another host counts as long as that host is not late (work/runs/hosts.py)."""
+    found = as_held(run, (yield to_lock(run)))
+    if found.elsewhere is None or found.now >= found.lease_until:
+        return found
+    # In a later query than the lock, and serialised with that host's own beat.
+    late = yield Query(
+        "SELECT beat_until FROM host WHERE id = ? AND beat_until < {now} {for_share}", (found.elsewhere,)
+    )
+    return found._replace(lease_until=int(late[0][0])) if late else found
+
+
+def to_lock(run: str) -> Query:
+    return Query(
         f"WITH held AS MATERIALIZED (SELECT {_HELD} FROM attempt"
         " WHERE id = (SELECT attempt FROM run WHERE id = ?) {for_update})"
-        f" SELECT {_HELD}, {{now}} FROM held",
+        f" SELECT {_LOCKED}, {{now}} FROM held",
         (run,),
     )
-    return as_held(run, rows)
 
 
 def as_held(run: str, rows: list[Row]) -> Held:

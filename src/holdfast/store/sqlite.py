@@ -7,11 +7,12 @@ import logging
 import os
 import sqlite3
 import threading
+from collections.abc import Callable
 from typing import TypeVar
 
 from ..model.errors import HoldfastError
 from . import queries
-from .base import Change, Query, Row, Transaction
+from .base import Change, Query, Row, Transaction, quoted
 from .group_commit import GroupCommit, Job, LineStore, Readers, closed
 from .migrations import all_migrations
 from .remembered import Guess, Remembered
@@ -20,7 +21,7 @@ from .sqlite_file import clock, connect, explain, prepare
 T = TypeVar("T")
 log = logging.getLogger("holdfast.store")
 
-_MARKS = {"{now}": "holdfast_now()", "{for_update}": "", "{for_share}": ""}
+_MARKS = {"{now}": "holdfast_now()", "{for_update}": "", "{for_share}": "", "{news_tasks}": "1"}
 _WAL_BYTES_FIRST, _WAL_BYTES_MORE = 256 << 10, 2 << 20  # how far ahead the log is lengthened: as much again, within
 _WAL_BYTES_IDLE = 4 << 20  # when nobody writes, a log above this is folded in,
 _WAL_COMMITS_IDLE = 64  # and one that has not grown since, as it is overwritten, after so many commits
@@ -45,8 +46,9 @@ _MOVED_GUARDED = f"{queries.UPDATE_STEP} AND EXISTS (SELECT 1{_GUARD})"
 class SqliteStore(LineStore):
     """`await SqliteStore.open(path)`; any number of coroutines and threads may write at the same time."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, host: str | None = None) -> None:
         self.path = os.path.abspath(path)
+        self._marks = {**_MARKS, "{host}": quoted(host)}
         self.url = "sqlite:///" + self.path
         self._reading = threading.Lock()
         self._writer: sqlite3.Connection | None = None
@@ -58,12 +60,17 @@ class SqliteStore(LineStore):
         self._folded_bytes = self._folded_commits = 0  # its length, and the commits so far, when it was folded in last
 
     @classmethod
-    async def open(cls, path: str, migrations: list[tuple[int, str]] | None = None) -> SqliteStore:
-        self = cls(path)
+    async def open(
+        cls, path: str, migrations: list[tuple[int, str]] | None = None, *, host: str | None = None
+    ) -> SqliteStore:
+        self = cls(path, host)
         self._writer = await asyncio.to_thread(prepare, self.path, migrations or all_migrations())
         self.line = GroupCommit(self._commit, end=self._end, idle=self._fold)
         self.readers = Readers(self._look, end=self._end_reading)
         return self
+
+    def listen(self, heard: Callable[[], None]) -> None:
+        """A file has one host: there is no other to hear of."""
 
     # -- under the turn --------------------------------------------------------------------------------------------
 
@@ -132,7 +139,7 @@ class SqliteStore(LineStore):
             self._remembered.keep(guess.rows, guess.put)
             return
         try:
-            held = self._drive(database, queries.held(change.run))
+            held = queries.as_held(change.run, self._execute(database, queries.to_lock(change.run)))
             rows = queries.as_read(held, self._execute(database, queries.to_read(change)))
             job.value, put = change.decide(rows)
         except HoldfastError as e:
@@ -232,7 +239,7 @@ class SqliteStore(LineStore):
         text = self._texts.get(query.sql)
         if text is None:
             text = query.sql
-            for mark, word in _MARKS.items():
+            for mark, word in self._marks.items():
                 text = text.replace(mark, word)
             self._texts[query.sql] = text
         return database.execute(text, query.args).fetchall()

@@ -36,6 +36,9 @@ class _Immediate:
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         return self.read_now(transaction)
 
+    def listen(self, heard: Callable[[], None]) -> None:
+        """That is for its opener."""
+
     async def close(self) -> None:
         """It is its opener's to close."""
 

@@ -2,6 +2,7 @@
 
 hold down
 hold down --all                ends every session, after a confirmation
+hold down --stay               gives back the leases of local workers; only hold up starts the host again
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _GONE_S = 30.0  # a daemon exits within milliseconds; a busy machine may need lo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="end every session as well")
+    parser.add_argument("--stay", action="store_true", help="it does not come up by itself; leases are given back")
     parser.add_argument("--yes", action="store_true", help="with --all: do not ask")
     arguments.json_flag(parser)
     arguments.why(parser)
@@ -40,19 +42,21 @@ def run(args: argparse.Namespace) -> int:
         if e.code != "not_found":
             raise
         web_process.end(host.home)  # it outlives a daemon that was killed
-        return _tell(args, None, [])
+        if args.stay:
+            raise HoldfastError("not_found", "no host is running here", "hold up, then hold down --stay") from None
+        return _tell(args, None, [], [])
     names = [s["name"] for s in host.call("ls")] if args.all else []
     if names and not args.yes and not _agreed(names):
         printing.note("nothing was ended")
         return 1
-    pidfd = _open(about["pid"])
+    pidfd, held = _open(about["pid"]), list[str]()
     try:
-        host.call("down", all=args.all, why=args.why)
+        held = host.call("down", all=args.all, why=args.why, **({"stay": True} if args.stay else {}))["held"]
     except HoldfastError as e:
         if e.code != "host_gone":
             raise  # else it exited before its answer came, which is the request
     _until_gone(pidfd, about["pid"])
-    return _tell(args, about, names)
+    return _tell(args, about, names, held)
 
 
 def _has_sessions() -> bool:
@@ -90,9 +94,13 @@ def _until_gone(pidfd: int, pid: int) -> None:
         os.close(pidfd)
 
 
-def _tell(args: argparse.Namespace, about: dict[str, Any] | None, names: list[str]) -> int:
+def _tell(args: argparse.Namespace, about: dict[str, Any] | None, names: list[str], held: list[str]) -> int:
+    if held and not args.json:
+        who = printing.safe(", ".join(held))[:200]
+        then = "they were given back" if args.stay else "they start the host again (hold down --stay: not by itself)"
+        printing.note(f"hold: workers here held runs ({who}): {then}")
     if args.json:
-        printing.print_json({"host": about, "ended": names})
+        printing.print_json({"host": about, "ended": names, "held": held})
     elif about is None:
         printing.note("no host is running here")
     else:

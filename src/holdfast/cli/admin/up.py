@@ -27,7 +27,7 @@ import os
 import sys
 
 from ...client._sync.host import Host, Session, start_request
-from ...client.admin import replace_host
+from ...client.admin import launch_host, replace_host
 from ...client.admin.web_process import login_link
 from ...client.files import project_file
 from ...model import web_address
@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
             raise HoldfastError("usage", "--web-url needs --web PORT", "hold up --web 8787 --web-url https://NAME")
     chosen = _chosen(args.name)
     host = Host()
+    launch_host.let_start(host.home)
     about = host.call("ping")["host"]
     if other := replace_host.mismatch(about):
         printing.note(other)

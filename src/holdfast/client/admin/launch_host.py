@@ -38,9 +38,21 @@ def start_host(home: Home) -> None:
     """Start the daemon and return when it serves (or when another one does). Raises with its own words if not."""
     if not may_start():
         raise HoldfastError("host_gone", "the host is not running", "any hold command outside this session starts it")
+    if os.path.lexists(home.stays_down):
+        raise HoldfastError("failed", "the host of this home was stopped, to stay down", "hold up starts it")
     _make_home(home)
     if not _started_by_unit(home):
         _start(home)
+
+
+def let_start(home: Home) -> None:
+    """After `hold down --stay`: commands and workers may start the host again."""
+    try:
+        os.unlink(home.stays_down)
+    except FileNotFoundError:
+        pass
+    except OSError as e:
+        raise HoldfastError("failed", f"cannot remove {home.stays_down}: {e.strerror}", "remove it by hand") from None
 
 
 def _make_home(home: Home) -> None:

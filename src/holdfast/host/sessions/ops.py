@@ -12,6 +12,7 @@ from ...model.errors import HoldfastError, invalid
 from ...model.names import refused
 from ...model.operators.grants import Scope
 from ...model.times import rfc3339
+from ...system.atomic_files import write_json
 from .. import repeated_requests
 from ..base import number, why_of
 from ..inbox.approval_requests import Approving
@@ -25,6 +26,7 @@ from .state import State
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..operators.caller import Caller
+    from ..work.store import WorkStore
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
@@ -34,6 +36,8 @@ _STOP_EXTRA_S = 15.0  # past the grace time, for KILL to empty a large tree
 
 class Lifetime(Approving):
     """run, started, down, stop, restart, rm, rename and prune."""
+
+    work_store: WorkStore
 
     async def op_run(self, request: Json, caller: Caller) -> Json:
         request = await jupyter_kernel.resolved(request)
@@ -136,6 +140,9 @@ class Lifetime(Approving):
             every = [s.id for s in self.registry.sessions.values() if s.live or self._restarting(s)]
             stops = (self.op_stop({"session": one, "grace_s": request.get("grace_s")}, caller) for one in every)
             await asyncio.gather(*stops)
+        held = await self.work_store.held(give_back=bool(request.get("stay")))
+        if request.get("stay"):
+            write_json(self.daemon.home.stays_down, {"by": caller.name})
         try:
             ending = bool(request.get("all")) or None
             self.journal.note("down", session=None, actor=caller.actor, why=why_of(request), all=ending)
@@ -143,7 +150,7 @@ class Lifetime(Approving):
         except HoldfastError as e:  # a host whose disk is full can be stopped all the same
             log.error("that the host was stopped is not noted: %s", e.line())
         asyncio.get_running_loop().call_soon(self.daemon.stopped.set)
-        return {"host": self.daemon.about()}
+        return {"host": self.daemon.about(), "held": held}
 
     async def op_stop(self, request: Json, caller: Caller) -> Json:
         session = await self._find(request, caller)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
+# Calls that may give a lease; and those that may where they are made by hand.
+_GRANTING = frozenset({"begin_run", "run_claim", "task_start", "task_next"})
+_GRANTING_BY_HAND = frozenset({"step_begin", "step_end", "step_fail", "checkpoint_save", "checkpoint_put", "run_end"})
 _PARKED_LOOK_S = 2.0  # a server that does not answer keeps nobody from the rest of the inbox
 
 
@@ -56,6 +59,8 @@ class WorkOps:
                 await contract_guard.check(work, row.op, args, actors, self.desk.gate, self._is_persons)
         async with self.work_store.call() as work:
             answer = await work.call(row.op, **args, by=caller.name)
+        if row.op in _GRANTING or (row.op in _GRANTING_BY_HAND and args.get("epoch") is None):
+            self.work_store.granted()
         if "parked" in row.changes and (row.op != "run_claim" or answer["run"] or answer["parked"]):
             await self.look_for_parked()
         return answer

@@ -11,7 +11,7 @@ from ...model.names import refused
 from ...model.work import store_setting
 from ..base import Base, why_of
 from . import store_setting as setting
-from .store import WorkStore, open_work
+from .store import WorkStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class StoreOps(Base):
                 store = self._elsewhere(store_setting.checked(named["store"]))
             if "cache" in named:
                 cache = None if named["cache"] is None else str(named["cache"])
-            opening = asyncio.get_running_loop().create_task(open_work(store, cache))
+            opening = self.work_store.opening(store, cache)
             await opening  # one that cannot be opened is not written down
             shown = before.about()
             for name, url in (("store", None if store == before.own else store), ("cache", cache)):

@@ -14,7 +14,12 @@ from .worker_process import Process
 Json = dict[str, Any]
 _TRIED_MAX = 8  # candidates of one look; what others took in this moment is skipped
 
-_OF_JOBS = " FROM run r JOIN attempt a ON a.id = r.attempt WHERE r.state = 'active' AND a.ended_at IS NULL"
+_OF_JOBS = (
+    " FROM run r JOIN attempt a ON a.id = r.attempt LEFT JOIN host h ON h.id = a.host AND h.id <> {host}"
+    " WHERE r.state = 'active' AND a.ended_at IS NULL"
+)
+# When a lease is over: also at the latest when its host, another one, is late.
+_OVER = "CASE WHEN h.beat_until < a.lease_until THEN h.beat_until ELSE a.lease_until END"
 # Runs of these jobs that no person is asked about.
 _WAITING = f"{_OF_JOBS} AND NOT {rows.PARKED} AND r.job IN ({{jobs}})"
 
@@ -40,7 +45,7 @@ def claim(wanted: Claim) -> Transaction[Json]:
     waiting = _WAITING.replace("{jobs}", marks)
     patience = wanted.ttl if wanted.standby else 0
     found = yield Query(
-        "SELECT r.id" + waiting + " AND (a.lease_until <= {now} OR a.instance = ?)"
+        "SELECT r.id" + waiting + " AND (a.lease_until <= {now} OR a.instance = ? OR h.beat_until < {now})"
         " AND (a.epoch > 0 OR r.created_at + ? <= {now}) ORDER BY r.created_at, r.id LIMIT ?",
         (*wanted.jobs, wanted.process.id if wanted.process else "", patience, _TRIED_MAX),
     )
@@ -54,7 +59,7 @@ def claim(wanted: Claim) -> Transaction[Json]:
             yield Query("UPDATE run SET waits_for = NULL WHERE id = ?", (run,))
             return (yield from rows.answer(run, resumed=held.epoch > 0)) | {"before": held.worker}
     ahead = yield Query(
-        "SELECT COUNT(*), MIN(CASE WHEN a.epoch > 0 THEN a.lease_until ELSE r.created_at + ? END) - {now}" + waiting,
+        f"SELECT COUNT(*), MIN(CASE WHEN a.epoch > 0 THEN {_OVER} ELSE r.created_at + ? END) - {{now}}" + waiting,
         (patience, *wanted.jobs),
     )
     active, left = ahead[0]

@@ -12,6 +12,7 @@ from ...model.work.effects import Fenced
 from ...store import queries
 from ...store.base import Held, Query, Transaction
 from ...wire import json_values
+from . import hosts
 from .worker_process import Process
 
 HAND = "hand:"  # a worker of this name has no heartbeat: a person or an agent between two commands
@@ -39,7 +40,8 @@ def check(held: Held, epoch: int) -> None:
 def same(held: Held, worker: str | None, process: Process | None) -> bool:
     """Whether who asks is who holds it: the very process, whatever other process has its name. Only where neither says
     which process it is (commands, whose processes end at once) the name alone decides."""
-    return held.worker == worker and held.instance == (process.id if process else None)
+    ours = held.worker == worker and held.elsewhere is None  # names are a host's own
+    return ours and held.instance == (process.id if process else None)
 
 
 def may_take(held: Held, worker: str, process: Process | None = None) -> None:
@@ -67,9 +69,11 @@ def grant(
     """The next epoch is this worker's. What an older one left open is in doubt from the same moment on."""
     epoch, until = held.epoch + 1, held.now + ttl
     yield Query(
-        "UPDATE attempt SET worker = ?, instance = ?, epoch = ?, lease_until = ?, request = ? WHERE id = ?",
+        "UPDATE attempt SET worker = ?, instance = ?, epoch = ?, lease_until = ?, request = ?, host = {host}"
+        " WHERE id = ?",
         (worker, process.id if process else None, epoch, until, request, held.attempt),
     )
+    yield from hosts.held()
     doubted = yield from doubt(run, held)
     if doubted or (held.epoch and not (by_hand(worker) and by_hand(held.worker))):
         body = {"event": "takeover", "worker": worker, "epoch": epoch, "from": held.worker, "in_doubt": doubted}
@@ -96,7 +100,8 @@ def writer(run: str, held: Held, epoch: int | None, by: str, request: str) -> Tr
     worker = HAND + by
     ttl = int(LEASE_HELD_BY_HAND_S * 1e6)
     # Their lease, or one that ran out with nobody else there since (one that was given back or taken away is at 0).
-    if held.worker == worker and held.ended_at is None and held.lease_until > 0:
+    mine = held.worker == worker and held.elsewhere is None  # names are a host's own
+    if mine and held.ended_at is None and held.lease_until > 0:
         yield Query("UPDATE attempt SET lease_until = ? WHERE id = ?", (held.now + ttl, held.attempt))
         return held.epoch
     if held.ended_at is not None:

@@ -13,7 +13,7 @@ from ...store import queries
 from ...store.base import Held, Query, Run, Step, Transaction
 from ...wire import json_values
 from ..steps import report
-from . import lease
+from . import hosts, lease
 from .worker_process import Process
 
 Json = dict[str, Any]
@@ -87,8 +87,8 @@ def _create(wanted: Wanted, n: int) -> Transaction[Json]:
     attempt, run = ids.new("att_"), ids.new("run_")
     until = now + wanted.ttl if wanted.worker else 0
     made = yield Query(
-        "INSERT INTO attempt (id, task, n, worker, instance, epoch, lease_until, request, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task, n) DO NOTHING RETURNING id",
+        "INSERT INTO attempt (id, task, n, worker, instance, epoch, lease_until, request, created_at, host)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, {host}) ON CONFLICT (task, n) DO NOTHING RETURNING id",
         (
             attempt,
             wanted.task,
@@ -103,6 +103,8 @@ def _create(wanted: Wanted, n: int) -> Transaction[Json]:
     )
     if not made:
         return {}
+    if wanted.worker:
+        yield from hosts.held()
     yield Query(
         "INSERT INTO run (id, attempt, state, params, items, parent, request, created_at, job)"
         " VALUES (?, ?, 'active', ?, ?, ?, ?, ?, ?)",

@@ -166,6 +166,7 @@ def note(
             task,
         ),
     )
+    yield Query("SELECT {news_tasks}")
 
 
 def write(key: str, now: int, **columns: Any) -> Transaction[None]:

@@ -42,6 +42,7 @@ def a_lease(**changes: Any) -> Held:
         "epoch": 3,
         "lease_until": 100,
         "ended_at": None,
+        "elsewhere": None,
         "now": 99,
     }
     return Held(**(known | changes))

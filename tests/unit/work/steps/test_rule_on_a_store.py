@@ -16,6 +16,8 @@ from holdfast.store.sqlite import SqliteStore
 from holdfast.work.service import Work
 from tests.support.rule_memory import MemoryRows
 
+pytestmark = pytest.mark.process
+
 Call = tuple[str, dict[str, Any]]
 _TIMES = frozenset({"begun_at", "ended_at", "doubt_since", "doubt_until", "at"})
 _TOLD = frozenset({"begun_at", "ended_at", "in_doubt_since", "settle_by", "overdue"})
