@@ -208,7 +208,7 @@ def test_through_its_door_a_program_sees_its_own_session_and_no_other(hold: Home
     assert asks(inside, op="status", session="inside")["ok"]["id"] == inside.id
     for op in ("status", "stop", "open", "attach", "send", "exec", "screen", "wait", "kill", "rm"):
         wanted = {"status": "other", "stop": other.id[:8]}.get(op, other.id)
-        more: dict[str, Any] = {"exec": {"words": ["id"]}, "wait": {"until": "exit"}}.get(op, {})
+        more = {"exec": {"words": ["id"]}, "wait": {"until": "exit"}}.get(op) or {}
         assert asks(inside, op=op, session=wanted, **more)["error"]["code"] == "not_found"
     assert "other" not in told(inside, f"{HOLD} ls -a --json")
 
