@@ -6,16 +6,17 @@ import base64
 from typing import Any
 
 from ..model import limits
-from ..model.errors import HoldfastError, invalid
+from ..model.errors import invalid
 from ..model.sessions.activity import Activity
-from ..system import kernel, process_tree
 from .exec.start import Execs
 from .inbox.standing_requests import Standing
 from .observe import session_view
+from .observe.look import Look
 from .observe.wait import Waits
 from .operators.operators import Operators
 from .revocable_requests import Pending
 from .screen.emulators import Screens
+from .sessions import find
 from .sessions.registry import Registry
 from .sessions.restart_policy import Policies
 from .sessions.session import Session
@@ -50,6 +51,7 @@ class Base:
     logins: Logins
     pending: Pending
     standing: Standing
+    look: Look
 
     async def _observe(self, session: Session, quick: bool) -> tuple[Json, Activity]:
         return await session_view.observe(session, self.screens, quick=quick)
@@ -59,12 +61,10 @@ class Base:
 
     def _visible(self, request: Json, caller: Caller) -> Session:
         """The session that is meant, among those that the caller may see."""
-        return self.registry.find(str(request.get("session") or ""), lambda s: caller.may("view", s))
+        return find.visible(self.registry, str(request.get("session") or ""), caller)
 
     async def _find(self, request: Json, caller: Caller) -> Session:
-        session = self._visible(request, caller)
-        await session.settled()
-        return session
+        return await find.found(self.registry, str(request.get("session") or ""), caller)
 
     def _note(self, kind: str, session: Session, caller: Caller, request: Json, **facts: Any) -> None:
         """Into the journal: what was done to a session, by whom, and why."""
@@ -84,32 +84,10 @@ class Base:
             self._note(kind, session, caller, request, **facts)
 
     async def _live(self, request: Json, caller: Caller) -> Session:
-        session = await self._find(request, caller)
-        if session.link is None and session.unresponsive:
-            await self.registry.connect(session)
-        if session.link is None:
-            how = "does not answer" if session.unresponsive else f"is not running ({session.state})"
-            raise HoldfastError("conflict", f"{session.name} {how}", f"hold status {session.name}")
-        return session
+        return await find.live(self.registry, str(request.get("session") or ""), caller)
 
     async def _view(self, session: Session, *, full: bool, members: list[int] | None = None) -> Json:
-        await session.settled()
-        return await session_view.view(session, self.daemon.identity["id"], self.screens, full=full, members=members)
-
-    def _forest(self) -> dict[int, list[int]]:
-        """The processes of every live session, by its keeper's pid, from one look at /proc."""
-        keepers = [s.link.welcome.result()["keeper"] for s in self.registry.sessions.values() if s.link is not None]
-        return process_tree.forest(keepers, lambda: kernel.registered(self.daemon.home.roles))
-
-    @staticmethod
-    def _restarting(session: Session) -> bool:
-        return bool(session.state_file.get("restart_at"))
-
-    async def _end(self, session: Session) -> int:
-        if session.link is None:
-            return session.reader.bounds()[1]
-        status = await session.link.act("status")
-        return int(status["output"]["end"])
+        return await self.look.view(session, full=full, members=members)
 
 
 def why_of(request: Json) -> str | None:

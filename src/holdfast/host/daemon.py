@@ -31,6 +31,7 @@ from .journal.ledger import Ledger
 from .journal.missed_entries import Recovery
 from .journal.refusals import Refusals
 from .journal.spool_ingest import Ingest
+from .observe.look import Look
 from .operators.browser_logins import Logins
 from .operators.caller import Identities
 from .operators.operators import Operators, os_user
@@ -98,6 +99,7 @@ class Daemon:
         self.web = Web(home)
         self.stores = store_setting.StoreSetting(home)
         self.screens = Screens()
+        self.look = Look(self.registry, self.screens, self.identity["id"], home.roles)
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
         self.operations = Operations(self)

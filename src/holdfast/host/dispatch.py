@@ -8,33 +8,34 @@ from functools import partial
 from typing import Any
 
 from ..api import checking
-from ..api.operation import Operation, Row, find
+from ..api.operation import Operation, find, load_all
 from ..model.errors import HoldfastError
 from ..model.names import refused
 from ..system import signing_keys
 from ..wire import key_proof
 from . import admission
 from .admission import Admitted
+from .change_feed import ops as change_feed
 from .change_feed.feed import LIST, TASKS
-from .change_feed.ops import Telling
 from .channels.ops import Channels
 from .controls.ops import Acting
 from .exec.start import Execs
+from .handlers import Handler, collected, complete
 from .inbox.ops import Asking
 from .inbox.standing_ops import StandingOps
 from .inbox.standing_requests import Standing
+from .journal import ops as journal
 from .journal.journal import NotWritten
-from .journal.ops import JournalOps
-from .observe.machine_facts import Facts
-from .observe.ops import Looking
+from .observe import ops as observe
 from .observe.wait import Waits
+from .operators import ops as operators
 from .operators.caller import Caller, unresolved
-from .operators.ops import OperatorOps
+from .operators.revoke_channels import close_channels
 from .revocable_requests import Pending
 from .server.connection import Peer, Reply
 from .sessions.ops import Lifetime
 from .sessions.session import Session
-from .web.ops import WebOps
+from .web import ops as web
 from .work.ops import WorkOps
 from .work.store import WorkStore
 from .work.store_ops import StoreOps
@@ -48,18 +49,12 @@ Method = Callable[[Json, Caller], Awaitable[Any]]
 
 
 class Operations(
-    Looking,
-    Telling,
-    Facts,
     Channels,
     Lifetime,
     Asking,
     Acting,
     StandingOps,
-    OperatorOps,
-    JournalOps,
     WorkOps,
-    WebOps,
     StoreOps,
 ):
     """Dispatch by name; who asks is identified and what they may is checked here, for every request."""
@@ -70,11 +65,13 @@ class Operations(
         self.ledger, self.journal, self.operators = daemon.ledger, daemon.journal, daemon.operators
         self.desk, self.tokens, self.logins = daemon.desk, daemon.tokens, daemon.logins
         self.pending = Pending()
+        self.look = daemon.look
         self.work_store = WorkStore(daemon.stores)
         self.policies.observe = self._observe_fully
         self.execs = Execs(self._observe)
         self.waits = Waits(self._observe_fully, self._done)
         self.standing = Standing(self.desk.inbox, self._carry_out)
+        self._handlers = self._collected()
 
     def heard(self, session: Session, event: Json) -> None:
         self.execs.heard(session, event)
@@ -115,7 +112,7 @@ class Operations(
             if row.recorded:
                 await self._recordable()
             unwritten = admission.UNWRITTEN.get(row.op, "it was done, and its entry in the record waits for the disk")
-            answer = await self.pending.run(caller, admitted, self._or_stand(self._method(row), request, caller))
+            answer = await self.pending.run(caller, admitted, self._or_stand(self._handlers[row.op], request, caller))
         except NotWritten as e:
             raise HoldfastError(e.code, f"{unwritten}: {e.message}", e.hint) from None
         except HoldfastError as e:
@@ -129,10 +126,30 @@ class Operations(
                 self.daemon.news.note(subject)
         return answer if isinstance(answer, Reply) else Reply({"ok": answer})
 
-    def _method(self, row: Row) -> Method:
-        """What carries an operation out: a method of a family here, or a call of the work plane."""
-        method: Method | None = getattr(self, f"op_{row.op}", None)
-        return partial(self.work_call, row) if method is None else method
+    def _collected(self) -> dict[str, Handler]:
+        """What carries out each operation: a function of a room, a method of a family here, or the work plane."""
+        d = self.daemon
+        closing = partial(close_channels, d.registry, d.operators)
+        found = collected(
+            [
+                (observe, observe.ObserveParts(d.registry, d.screens, self.look, self.waits, d.about)),
+                (change_feed, change_feed.FeedParts(d.registry, d.news)),
+                (journal, journal.JournalParts(d.registry, d.journal, d.ledger)),
+                (
+                    operators,
+                    operators.OperatorParts(d.operators, d.journal, d.news, self.pending, d.tokens, d.logins, closing),
+                ),
+                (web, web.WebParts(d.web, d.operators, d.tokens, d.logins, d.journal)),
+            ]
+        )
+        for op, kind in load_all().items():
+            method: Method | None = getattr(self, f"op_{op}", None)
+            if method is None and kind.row.right == "work":
+                method = partial(self.work_call, kind.row)
+            if method is not None and op not in found:
+                found[op] = partial(_with_table, method)
+        complete([*found, *(op for op, kind in load_all().items() if kind.row.on == "connection")])
+        return found
 
     async def _recordable(self) -> None:
         """Write first or do not act: where there is no room for the record, or the last one is not on disk yet."""
@@ -169,3 +186,7 @@ class Operations(
 
     def _forged(self, peer: Peer, reason: str) -> None:
         self.daemon.refusals.note("prove", reason, actor=None, session=None, pid=peer.pid, uid=peer.uid)
+
+
+async def _with_table(method: Method, caller: Caller, request: Operation[Any]) -> Any:
+    return await method({"op": request.row.op, **vars(request)}, caller)

@@ -12,6 +12,7 @@ from ...model.errors import HoldfastError
 from ...wire import keeper_frames
 from ..inbox.approval_requests import Approving
 from ..observe import session_view
+from ..observe.look import end as end_of
 from ..server.connection import Reply
 from ..sessions import manifest
 from ..sessions.forwarded_paths import follow_links
@@ -128,7 +129,7 @@ class Channels(Approving):
 
     async def _screen_now(self, session: Session) -> Json:
         """What draws the screen as it is at `offset`, and its size; of a program on pipes there is none."""
-        end = await self._end(session)
+        end = await end_of(session)
         if not session.terminal:
             return {"offset": end, "restore": "", "size": list(session.size)}
         emulator = await self.screens.at(session, end)

@@ -16,8 +16,7 @@ from .standing_requests import Asked, pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
+    from ..handlers import Handler
     from ..operators.caller import Caller
 
 Json = dict[str, Any]
@@ -29,17 +28,14 @@ class StandingOps(Commands):
     async def dispatch(self, request: Operation[Any], caller: Caller) -> Reply:
         raise NotImplementedError
 
-    async def _or_stand(
-        self, method: Callable[[Json, Caller], Awaitable[Any]], asked: Operation[Any], caller: Caller
-    ) -> Any:
+    async def _or_stand(self, handler: Handler, request: Operation[Any], caller: Caller) -> Any:
         """An operation's answer; where its request stands in the inbox now, how that stands when the time is up."""
         began = time.monotonic()
-        request = {"op": asked.row.op, **vars(asked)}
         try:
-            return await method(request, caller)
+            return await handler(caller, request)
         except Asked as e:
             ask = e.ask
-        timeout = request.get("timeout")
+        timeout: float | None = getattr(request, "timeout", None)
         item = await self._decided(ask, timeout, caller)
         left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
         return await self._told(item, caller, left)

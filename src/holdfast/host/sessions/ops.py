@@ -17,6 +17,7 @@ from ..base import number, why_of
 from ..inbox.approval_requests import Approving
 from ..journal.missed_entries import words
 from ..observe import session_view
+from ..observe.look import restarting
 from ..operators.caller import scope_of
 from . import handed, jupyter_kernel, late_start, manifest, survivors
 from .session import Session
@@ -132,7 +133,7 @@ class Lifetime(Approving):
 
     async def op_down(self, request: Json, caller: Caller) -> Json:
         if request.get("all"):
-            every = [s.id for s in self.registry.sessions.values() if s.live or self._restarting(s)]
+            every = [s.id for s in self.registry.sessions.values() if s.live or restarting(s)]
             stops = (self.op_stop({"session": one, "grace_s": request.get("grace_s")}, caller) for one in every)
             await asyncio.gather(*stops)
         try:
@@ -277,7 +278,7 @@ class Lifetime(Approving):
         removed = []
         for session in list(self.registry.sessions.values()):
             at = session.ended_at or (session.exit or {}).get("at") or session.manifest["started_at"]
-            if session.live or self._restarting(session) or time.time() - at < older:
+            if session.live or restarting(session) or time.time() - at < older:
                 continue
             if not (caller.may("view", session) and caller.may("stop", session)):
                 continue

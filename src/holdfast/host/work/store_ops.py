@@ -9,6 +9,7 @@ from typing import Any
 from ...model.errors import HoldfastError, invalid
 from ...model.names import refused
 from ...model.work import store_setting
+from .. import doctor_checks
 from ..base import Base, why_of
 from . import store_setting as setting
 from .store import WorkStore, open_work
@@ -24,6 +25,9 @@ class StoreOps(Base):
     """store, store_use and restore_confirm."""
 
     work_store: WorkStore
+
+    async def op_doctor(self, request: Json, caller: Caller) -> list[Json]:
+        return await doctor_checks.check(self.daemon, bool(request.get("deep")))
 
     async def op_store(self, request: Json, caller: Caller) -> Json:
         """The setting, without passwords."""
