@@ -23,7 +23,7 @@ from ..system.atomic_files import read_json, write_json
 from ..system.disk_reserve import Reserve
 from ..version import VERSION
 from .change_feed.feed import News
-from .dispatch import Operations
+from .dispatch import Dispatch
 from .inbox.inbox_host import Desk
 from .isolation.session_socket import Doors
 from .journal.journal import Journal
@@ -102,9 +102,9 @@ class Daemon:
         self.look = Look(self.registry, self.screens, self.identity["id"], home.roles)
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
-        self.operations = Operations(self)
+        self.dispatch = Dispatch(self)
         self.reading = Reading()
-        self.doors = Doors(self.registry, self.identities, self.refusals, self.operations.dispatch, self.reading)
+        self.doors = Doors(self.registry, self.identities, self.refusals, self.dispatch.dispatch, self.reading)
         self.registry.doors = self.doors
         self.stopped = asyncio.Event()
 
@@ -141,7 +141,7 @@ class Daemon:
 
     def _heard(self, session: Session, event: Json) -> None:
         self.screens.heard(session, event)
-        self.operations.heard(session, event)
+        self.dispatch.rooms.heard(session, event)
         self.desk.heard(session, event)
         self.ingest.heard(session, event)
         self.policies.heard(session, event)
@@ -171,10 +171,10 @@ class Daemon:
         warming = self.zygote.warm_up()
         await self._know()
         await self.desk.begin()
-        await self.operations.standing.begin()
-        lanes = Lanes(self.operations.lane_takes, self.operations.lane_answer)
+        await self.dispatch.rooms.standing.standing.begin()
+        lanes = Lanes(self.dispatch.rooms.work.lane_takes, self.dispatch.rooms.work.lane_answer)
         server = Server(
-            listen(self.home.socket), self.operations.handle, self._foreign, reading=self.reading, lanes=lanes
+            listen(self.home.socket), self.dispatch.handle, self._foreign, reading=self.reading, lanes=lanes
         )
         with contextlib.suppress(HoldfastError):  # of a full disk: it is tried again before anything is done
             self.reserve.keep()
@@ -205,9 +205,9 @@ class Daemon:
         serving.cancel()
         warming.cancel()
         self.doors.close()
-        await self.operations.close_work()
+        await self.dispatch.rooms.work.close()
         self.policies.close()
-        self.operations.standing.close()
+        self.dispatch.rooms.standing.standing.close()
         self.desk.close()
         self.screens.close()
         self.refusals.flush()
