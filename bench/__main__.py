@@ -23,6 +23,7 @@ from . import (
     mcp,
     page_echo,
     report,
+    sealed,
     stamps,
     start,
     tasks,
@@ -48,6 +49,7 @@ MEASUREMENTS: dict[str, Callable[[bool], list[Result]]] = {
         tasks,
         mcp,
         console,
+        sealed,
     )
 }
 _PEERS = ("tmux", "dtach", "strace")

@@ -12,15 +12,24 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import pure, soak
 from tests.support.home import HomeForTests
 from tests.support.postgres import Server
+from tests.support.pure import _pure  # noqa: F401 - a fixture of every test
+from tests.support.soak import rounds  # noqa: F401 - a fixture
 
-# How long an example takes to make says how loaded the machine is, and nothing about us.
-settings.register_profile("calm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("calm")
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    soak.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    soak.configure(config)
+    # How long an example takes to make says how loaded the machine is, and nothing about us.
+    settings.register_profile(
+        "calm", deadline=None, max_examples=soak.examples(), suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("calm")
     # Started in the background by a shell, a process ignores these, and so would every shell that a test starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
@@ -30,11 +39,18 @@ def pytest_configure(config: pytest.Config) -> None:
         "serial: needs the machine to itself (counts wake-ups, measures, or changes something global); "
         "run after the parallel part, one at a time",
     )
+    config.addinivalue_line("markers", "pure: starts no process and opens no connection; part of make quick")
+    config.addinivalue_line("markers", "process: starts a process or opens a connection, in a package of pure tests")
     config.addinivalue_line(
         "markers",
         'home(whose): "file" gives `hold` the home that the tests of a file share, with no session left in it by the test '
         'before; "own" is the default, and what a test needs that ends, kills or configures the host or looks at all of the home',
     )
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m is applied
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    pure.mark(items)
 
 
 def _leave_the_users_home(config: pytest.Config) -> None:

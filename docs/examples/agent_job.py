@@ -1,7 +1,7 @@
-"""A job for an agent that cannot keep anything: what it is for, how it goes, and the story of what it loses.
+"""The job that the example agents do, and the failures that they survive.
 
-The agents of agent_mcp.py, agent_openai.py and agent_langgraph.py do this job. None of them remembers anything: before
-each act they ask `resume` what is next. `next_call` stands where a model would be.
+The agents of agent_mcp.py, agent_openai.py and agent_langgraph.py do this job. None of them keeps any state:
+before each act they call `resume`. `next_call` stands in for a model.
 """
 
 from __future__ import annotations
@@ -174,18 +174,18 @@ def story(file: str, work: Work) -> None:
 
 
 def tell(file: str, work: Work) -> None:
-    say("1. An agent starts a server and begins to work. Its process is killed in the middle of a command.")
+    say("1. An agent starts a server and begins to work. Its process is killed during a command.")
     agent = subprocess.Popen([sys.executable, file, "work"])
     until(lambda: "orders" in lines("begun") or agent.poll() is not None)
     agent.kill()
     agent.wait()
     say(f"   begun: {lines('begun')}, written: {lines('site/index.html')}")
-    say("2. Another one, with an empty memory, asks what is next. After three calls it has forgotten everything again.")
+    say("2. Another agent, with an empty memory, calls resume. After three calls it loses its memory too.")
     assert asyncio.run(work(3)) is False
     say(f"   begun: {lines('begun')}, written: {lines('site/index.html')}")
-    say("3. A third one goes on, and its connection is killed under it.")
+    say("3. A third agent continues, and its connection is killed.")
     asyncio.run(lost_connection(work))
-    say("4. The last one finishes, through resume.")
+    say("4. The last agent finishes, through resume.")
     assert asyncio.run(work(None)) is True
     say(f"   the page: {lines('site/index.html')}")
     say(f"   the task: {json.loads(hold('task', 'show', TASK, '--json'))['status']}")

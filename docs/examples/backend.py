@@ -1,7 +1,7 @@
-"""A backend of one's own: `hold backend add writer -- python3 docs/examples/backend.py`. Standard library only.
+"""Your own backend: `hold backend add writer -- python3 docs/examples/backend.py`. Standard library only.
 
-It is started in the project's root. Its contract is a file, its brief stands on stdin, and exit code 0 says that it is
-done: the contract's verification decides. This one writes what the contract expects, with the goal in it.
+It is started in the project's root. The contract is a file, the instructions are on stdin, and exit code 0 means that
+it is finished: the contract's verification decides. This one writes what the contract expects, with the goal in it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 def main() -> int:
     contract = json.loads(Path(os.environ["HOLDFAST_CONTRACT"]).read_text())
     if "## Earlier attempts" in sys.stdin.read():
-        sys.stdout.write("somebody tried this before; what failed is in the brief\n")
+        sys.stdout.write("an earlier attempt failed; the instructions say why\n")
     if not contract["artifacts"]:
         sys.stdout.write("the contract expects no file, and this backend can do nothing else\n")
         return 1

@@ -52,7 +52,7 @@ def _replay(page: Page) -> None:
 
 
 def _task(page: Page) -> None:
-    page.get_by_text("To go on from here").wait_for()
+    page.get_by_text("To continue from here").wait_for()
     page.get_by_text("Looking…").wait_for(state="hidden")
 
 
@@ -83,7 +83,7 @@ def _files(page: Page) -> None:
     if details.is_visible():  # on a phone
         details.click()
     page.get_by_role("tab", name="Files").click()
-    page.get_by_text("whoever did it").wait_for()
+    page.get_by_text("by any process").wait_for()
 
 
 _UNTIL: dict[str, Callable[[Page], None]] = {

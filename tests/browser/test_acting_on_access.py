@@ -71,7 +71,7 @@ def test_somebody_let_in_sees_what_was_granted_and_their_page_ends_when_they_are
     expect(desk.get_by_role("listitem", name="anna")).to_have_count(0)
     expect(phone.get_by_role("button", name="Log in")).to_be_visible()  # at once, without being touched
     assert phone.request.get(f"{url}/api/me").status == 401
-    desk.get_by_role("button", name="Revoked too").click()
+    desk.get_by_role("button", name="Show revoked").click()
     expect(desk.get_by_role("listitem", name="anna")).to_contain_text("revoked")
     elsewhere.close()
 

@@ -55,7 +55,7 @@ def test_done_is_refused_by_a_failing_verification_and_the_page_shows_why(
     attempts = desk.get_by_role("region", name="Attempts")
     expect(attempts).to_contain_text("failed")
     expect(attempts).to_contain_text("exit 7")
-    expect(attempts.get_by_label("The end of what it said")).to_have_text("no file yet")
+    expect(attempts.get_by_label("The end of its output")).to_have_text("no file yet")
     _status(desk, "active")
     (shop / "made").touch()
     _act(desk, "Verify and finish")

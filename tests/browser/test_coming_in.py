@@ -54,7 +54,7 @@ def test_sessions_come_change_and_go_by_themselves(hold: HomeForTests, desk: Pag
     expect(row).to_contain_text("Go on?")
     session.send("yes", enter=True)
     expect(row).to_have_count(0)
-    desk.get_by_role("button", name="Ended too").click()
+    desk.get_by_role("button", name="Show ended").click()
     expect(row).to_contain_text("exit 3")
     hold("rm", session.id)
     expect(row).to_have_count(0)

@@ -91,7 +91,7 @@ def test_a_network_that_stalled_without_a_word(
     session = _opened(hold, url, far)
     way.stall()
     _meanwhile(hold, session)
-    expect(far.get_by_text("Connecting again")).to_be_visible()  # silence is noticed
+    expect(far.get_by_text("Reconnecting")).to_be_visible()  # silence is noticed
     assert "meanwhile" not in chrome.screen(far)
     way.flow()
     chrome.shows(far, "line 21.3 meanwhile 19")
@@ -157,7 +157,7 @@ def test_typing_that_was_under_way_is_typed_once(hold: HomeForTests, url: str, f
     far.locator(".xterm-helper-textarea").focus()
     way.stall()
     far.keyboard.type("typed into the void\n")
-    expect(far.get_by_text("Connecting again")).to_be_visible()
+    expect(far.get_by_text("Reconnecting")).to_be_visible()
     way.lose()
     way.flow()
     chrome.shows(far, "line 2.3 typed into the void")

@@ -35,7 +35,7 @@ def test_files_that_are_open_and_files_that_changed_are_shown_apart(
     expect(desk.get_by_role("region", name="Open now")).to_contain_text(str(tmp_path / "held"))
     folder = desk.get_by_role("region", name="Changed in its folder")
     expect(folder).to_contain_text("held")
-    expect(folder).to_contain_text("whoever did it")  # no more than the kernel knows
+    expect(folder).to_contain_text("by any process")  # no more than the kernel knows
     session.send("made-later", enter=True)
     until((tmp_path / "made-later").exists, 60)
     folder.get_by_role("button", name="Look again").click()

@@ -85,7 +85,7 @@ def test_a_slow_answer_does_not_overwrite_what_was_told_meanwhile(hold: HomeForT
         desk.get_by_role("main"),
         desk.get_by_role("navigation", name="Main").get_by_role("link", name="Inbox"),
     )
-    desk.get_by_role("button", name="Ended too").click()
+    desk.get_by_role("button", name="Show ended").click()
     for name in ("first", "second"):
         expect(rows.get_by_role("link", name=name)).to_be_visible()
     expect(badge).to_contain_text("1")

@@ -177,7 +177,7 @@ def test_a_view_whose_network_stalled_goes_on_where_it_was(hold: HomeForTests, u
     desk.context.set_offline(True)
     for n in range(20):
         hold.host.session(session).send(f"meanwhile {n}", enter=True)
-    expect(desk.get_by_text("Connecting again")).to_be_visible()
+    expect(desk.get_by_text("Reconnecting")).to_be_visible()
     desk.context.set_offline(False)
     _same_as_a_fresh_view(hold, url, desk, session, "line 21.3 meanwhile 19")
     hold.host.session(session).send("after", enter=True)

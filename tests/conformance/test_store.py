@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.by_hand import HandsSuite
+from holdfast.testing.by_hand import ByHandSuite
 from holdfast.testing.store import StoreSuite
 from holdfast.testing.work import WorkSuite
 from tests.support.postgres import Server
 
 
-class TestSqlite(StoreSuite, WorkSuite, HandsSuite):
+class TestSqlite(StoreSuite, WorkSuite, ByHandSuite):
     @pytest.fixture
     def store_url(self, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/work.db"
 
 
-class TestPostgres(StoreSuite, WorkSuite, HandsSuite):
+class TestPostgres(StoreSuite, WorkSuite, ByHandSuite):
     @pytest.fixture
     def store_url(self, postgres: Server) -> str:
         return postgres.url()

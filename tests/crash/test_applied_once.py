@@ -1,12 +1,8 @@
-"""The host dies at any moment of a request that acts: the client asks again, and it is carried out exactly once.
-
-A longer run: HOLDFAST_SOAK_ROUNDS=60 HOLDFAST_SOAK_SEED=7 pytest tests/crash/test_applied_once.py
-"""
+"""The host dies at any moment of a request that acts: the client asks again, and it is carried out exactly once."""
 
 from __future__ import annotations
 
 import os
-import random
 import signal
 import threading
 import time
@@ -19,9 +15,7 @@ from holdfast.model import limits
 from tests.support.home import HomeForTests, read_all, until, wait_fd
 from tests.support.keeperline import KeeperLine
 from tests.support.operators import acting_as, enrol, journal
-
-SEED = int(os.environ.get("HOLDFAST_SOAK_SEED", "1"))
-ROUNDS = int(os.environ.get("HOLDFAST_SOAK_ROUNDS", "5"))
+from tests.support.soak import Rounds
 
 
 def killing(hold: HomeForTests, after_s: float) -> threading.Thread:
@@ -49,20 +43,21 @@ def exit_of(session: Session) -> Any:
     return until(lambda: session.status().exit)
 
 
-def test_each_send_is_typed_exactly_once_whenever_the_host_dies(hold: HomeForTests) -> None:
-    session, rng = hold.run("cat", name="web", pipes=True), random.Random(SEED)
-    for n in range(ROUNDS):
+def test_each_send_is_typed_exactly_once_whenever_the_host_dies(hold: HomeForTests, rounds: Rounds) -> None:
+    session, rng = hold.run("cat", name="web", pipes=True), rounds.random
+    times = rounds.count(5)
+    for n in range(times):
         thread = killing(hold, rng.uniform(0, 0.006))
         try:
             done = session.send(f"line {n}\n")
         finally:
             thread.join()
         assert done["applied"] is True
-    expected = b"".join(b"line %d\n" % n for n in range(ROUNDS))
+    expected = b"".join(b"line %d\n" % n for n in range(times))
     has_all(session, len(expected))
     assert read_all(session) == expected
     sent = [e["text"] for e in journal(hold, "send")]
-    assert sent == [f"line {n}\n" for n in range(ROUNDS)]
+    assert sent == [f"line {n}\n" for n in range(times)]
 
 
 def test_what_the_keeper_has_done_is_not_done_again(hold: HomeForTests) -> None:
@@ -85,24 +80,25 @@ def test_what_the_keeper_has_done_is_not_done_again(hold: HomeForTests) -> None:
     until(lambda: read_all(session) == b"a\nb\n")
 
 
-def test_a_large_text_goes_on_where_the_dead_host_stopped(hold: HomeForTests) -> None:
-    session, rng = hold.run("cat", name="web", pipes=True), random.Random(SEED)
+def test_a_large_text_goes_on_where_the_dead_host_stopped(hold: HomeForTests, rounds: Rounds) -> None:
+    session, rng = hold.run("cat", name="web", pipes=True), rounds.random
+    times = rounds.count(1)
     text = b"".join(b"%09d\n" % n for n in range(3 * limits.INPUT_BYTES_MAX // 10))
-    for n in range(ROUNDS // 5):
+    for n in range(times):
         thread = killing(hold, rng.uniform(0.001, 0.02))
         assert session.send(text)["applied"]
         thread.join()
         has_all(session, (n + 1) * len(text))
-    assert read_all(session) == ROUNDS // 5 * text
+    assert read_all(session) == times * text
     assert hold.host.call("status", session=session.id)["controls"]["holder"] is None
 
 
-def test_a_signal_and_a_takeover_happen_once_too(hold: HomeForTests) -> None:
+def test_a_signal_and_a_takeover_happen_once_too(hold: HomeForTests, rounds: Rounds) -> None:
     session = hold.run("bash", "-c", "trap 'echo got' USR1; echo ready; while :; do sleep 0.05; done", name="web")
     session.wait(text="ready", start=0)
     enrol(hold, "bot", verbs=["view", "type", "request_control"], sessions=["web"])
-    rng = random.Random(SEED)
-    for _ in range(ROUNDS // 3):
+    rng, times = rounds.random, rounds.count(1)
+    for _ in range(times):
         thread = killing(hold, rng.uniform(0, 0.006))
         assert hold.host.call("kill", session="web", signal="USR1")["applied"]
         thread.join()
@@ -113,13 +109,13 @@ def test_a_signal_and_a_takeover_happen_once_too(hold: HomeForTests) -> None:
         thread.join()
         assert (taken["applied"], taken["controls"]["holder"]) == (True, hold.host.whoami()["id"])
         session.release()
-    assert len(journal(hold, "signal")) == ROUNDS // 3
-    assert len(journal(hold, "preempt")) == ROUNDS // 3
+    assert len(journal(hold, "signal")) == times
+    assert len(journal(hold, "preempt")) == times
 
 
-def test_what_ended_the_session_is_known_to_have_been_done(hold: HomeForTests) -> None:
-    rng = random.Random(SEED)
-    for n in range(ROUNDS // 5):
+def test_what_ended_the_session_is_known_to_have_been_done(hold: HomeForTests, rounds: Rounds) -> None:
+    rng = rounds.random
+    for n in range(rounds.count(1)):
         session = hold.run("cat", name=f"end{n}", pipes=True)
         thread = killing(hold, rng.uniform(0, 0.006))
         assert hold.host.call("kill", session=session.id, signal="KILL")["applied"]
@@ -149,7 +145,7 @@ def test_a_retry_for_a_session_that_was_started_again_is_not_applied_to_it(hold:
 
 def test_the_controls_are_given_up_and_handed_over_once_by_a_request_asked_again(hold: HomeForTests) -> None:
     session = hold.run("cat", name="web")
-    enrol(hold, "bob", "human")
+    enrol(hold, "bob", "human", verbs=["view", "type", "request_control"])
     session.take()
     release = {"session": "web", "request": "req_release"}
     assert hold.host.call("release", **release)["controls"]["holder"] is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import time
 from collections.abc import Iterator
@@ -15,10 +14,10 @@ import pytest
 from holdfast.client._sync.host import Host
 from tests.support.home import HomeForTests, until
 from tests.support.postgres import Server
+from tests.support.soak import Rounds
 from tests.support.workers import DEADLINE_S, Crew, Table
 
 BATCHES = 150
-KILLS = 3
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -44,14 +43,6 @@ def crew(hold: HomeForTests, table: Table, tmp_path: Path) -> Iterator[Crew]:
 def host(hold: HomeForTests, table: Table) -> Iterator[Host]:
     with Host(str(hold.path)) as made:
         yield made
-
-
-@pytest.fixture
-def chance() -> random.Random:
-    """Other moments in each run; printed, and the same again with HOLDFAST_TEST_SEED."""
-    seed = int(os.environ.get("HOLDFAST_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
-    print(f"HOLDFAST_TEST_SEED={seed}")  # noqa: T201 - pytest shows it with a failure
-    return random.Random(seed)
 
 
 def submit(host: Host, table: Table) -> str:
@@ -86,12 +77,13 @@ def check(host: Host, run: str, table: Table) -> dict:
 
 
 def test_workers_killed_at_random_moments_are_replaced_and_each_batch_is_moved_exactly_once(
-    host: Host, crew: Crew, table: Table, chance: random.Random
+    host: Host, crew: Crew, table: Table, rounds: Rounds
 ) -> None:
+    chance, kills = rounds.random, min(rounds.count(1), BATCHES // 2)
     crew.add().ready()
     crew.add("--standby").ready()
     run = submit(host, table)
-    for after in sorted(chance.sample(range(table.batches), KILLS)):
+    for after in sorted(chance.sample(range(table.batches), kills)):
         until(partial(reached, host, crew, table, run, after), timeout=DEADLINE_S, pause=0.002)
         victim = until(lambda: finished(host, crew, run) or holder(host, crew, run), timeout=DEADLINE_S)
         time.sleep(chance.uniform(0, 0.02))  # the moment is the point: anywhere in a step, or between two
@@ -100,14 +92,15 @@ def test_workers_killed_at_random_moments_are_replaced_and_each_batch_is_moved_e
     crew.go()
     until(lambda: finished(host, crew, run), timeout=DEADLINE_S, pause=0.1)
     status = check(host, run, table)
-    assert status["epoch"] > KILLS
+    assert status["epoch"] > kills
     log = host.work.call("log_read", run=run)
     assert sum(e["body"].get("event") == "takeover" for e in log if e["kind"] == "run") >= 1
 
 
 def test_a_worker_stopped_at_a_random_moment_wakes_up_fenced_and_writes_nothing(
-    host: Host, crew: Crew, table: Table, chance: random.Random
+    host: Host, crew: Crew, table: Table, rounds: Rounds
 ) -> None:
+    chance = rounds.random
     first = crew.add().ready()
     run = submit(host, table)
     after = chance.randrange(table.batches)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ import pytest
 
 from tests.support.agents import ERAS, Refused, Tools, on_stdio
 from tests.support.home import HomeForTests, alive, until, until_async
+from tests.support.soak import Rounds
 
 Json = dict[str, Any]
 LONG = 90  # seconds: an interpreter on a loaded machine
@@ -128,14 +128,12 @@ async def test_a_kernel_that_dies_before_it_is_up_ends_the_wait_for_it(hold: Hom
         assert told.get("code", "conflict") == "conflict", told
 
 
-@pytest.mark.timeout(400)  # four kernels, one after the other, on a machine that is shared
 async def test_killed_at_any_moment_of_short_cells_what_is_told_as_done_was_done(
-    hold: HomeForTests, tmp_path: Path
+    hold: HomeForTests, tmp_path: Path, rounds: Rounds
 ) -> None:
-    seed = random.randrange(1 << 30)
-    chance = random.Random(seed)
-    for n in range(4):
-        async with on_stdio(hold, ERAS[n % 2], "--wait-max", f"{LONG}s") as tools:
+    seed, chance = rounds.seed, rounds.random
+    for n in range(rounds.count(1)):
+        async with on_stdio(hold, chance.choice(ERAS), "--wait-max", f"{LONG}s") as tools:
             name = f"calc-{n}"
             await tools("run", name=name, kernel="python3")
             await tools("exec", session=name, command="0")

@@ -9,12 +9,11 @@ import signal
 import subprocess
 import sys
 
-import pytest
-
 from tests.support.home import HOLD, HomeForTests, alive, read_all, until
+from tests.support.soak import Rounds
 
 SESSIONS = 20
-ROUNDS = 200
+DEATHS = 18  # every order of the three once
 
 # Numbered lines at a steady pace until a line is typed; then the exit code that was typed.
 COUNTER = """
@@ -72,19 +71,20 @@ class Victims:
             process.communicate()
 
 
-@pytest.mark.timeout(600)  # some two hundred interpreters are started: a minute on a quiet machine
-def test_killing_clients_sdk_and_daemon_in_every_order_changes_no_pid_and_no_line(hold: HomeForTests) -> None:
-    rng = random.Random(20)
+def test_killing_clients_sdk_and_daemon_in_every_order_changes_no_pid_and_no_line(
+    hold: HomeForTests, rounds: Rounds
+) -> None:
+    rng = rounds.random
     sessions = [hold.run(sys.executable, "-c", COUNTER, name=f"count-{n}") for n in range(SESSIONS)]
     pids = [s.status().pid for s in sessions]
     orders = itertools.cycle(itertools.permutations(("client", "sdk", "daemon")))
     victims = Victims(hold, [s.name for s in sessions], rng)
-    rounds = 0
+    deaths, most = 0, rounds.count(DEATHS)
     try:
-        while rounds < ROUNDS:
+        while deaths < most:
             for kind in next(orders):
                 victims.kill(kind)
-                rounds += 1
+                deaths += 1
             assert all(alive(pid) for pid in pids if pid)
             some = rng.choice(sessions)
             assert some.status().pid == pids[sessions.index(some)]

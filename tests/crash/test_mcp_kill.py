@@ -15,6 +15,7 @@ from holdfast.mcp import agent as identity
 from holdfast.mcp.server import build
 from tests.support.agents import ERAS, Tools, children, descriptors, on_stdio, over_http, servers
 from tests.support.home import HomeForTests, until, until_async
+from tests.support.soak import Rounds
 from tests.support.web import serve, token, web_pid
 
 
@@ -55,14 +56,14 @@ async def test_a_server_killed_in_mid_call_leaves_everything_as_it_was(
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_two_hundred_calls_leak_no_process_and_no_descriptor(hold: HomeForTests, era: str) -> None:
+async def test_many_calls_leak_no_process_and_no_descriptor(hold: HomeForTests, era: str, rounds: Rounds) -> None:
     async with on_stdio(hold, era) as tools:
         await tools("run", name="shell")
         await _mixture(tools, 10)  # connections that are kept are made
         (server,) = servers(hold)
         host = hold.daemon_pid()
         before = descriptors(server), len(children(server)), len(os.listdir(f"/proc/{server}/task")), descriptors(host)
-        await _mixture(tools, 200)
+        await _mixture(tools, rounds.count(40))
         after = descriptors(server), len(children(server)), len(os.listdir(f"/proc/{server}/task")), descriptors(host)
         assert after[:3] == before[:3]
         assert after[3] <= before[3] + 2, "the host's own connections come and go by one or two"
@@ -70,7 +71,9 @@ async def test_two_hundred_calls_leak_no_process_and_no_descriptor(hold: HomeFor
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_two_hundred_calls_over_http_leak_no_process_and_no_descriptor(hold: HomeForTests, era: str) -> None:
+async def test_many_calls_over_http_leak_no_process_and_no_descriptor(
+    hold: HomeForTests, era: str, rounds: Rounds
+) -> None:
     url, secret = serve(hold), token(hold, "remote")
 
     def held() -> tuple[int, int, int]:
@@ -82,11 +85,11 @@ async def test_two_hundred_calls_over_http_leak_no_process_and_no_descriptor(hol
         await tools("run", name="shell")
         await _mixture(tools, 10)
         before = held()
-        await _mixture(tools, 200)
+        await _mixture(tools, rounds.count(40))
         # What a request leaves behind for a moment (its stream, a connection kept for the next) is not kept for each.
         await until_async(lambda: all(now <= then + 3 for now, then in zip(held(), before, strict=True)), 30)
     calm = held()
-    for _ in range(20):  # connections that come and go leave nothing either
+    for _ in range(rounds.count(8)):  # connections that come and go leave nothing either
         async with over_http(url, secret, era) as tools:
             await tools("status")
             await tools.client.list_resources()
@@ -107,8 +110,8 @@ async def _mixture(tools: Tools, calls: int) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_two_hundred_calls_leave_no_task_behind(hold: HomeForTests, era: str) -> None:
-    agent = await identity.enlist(str(hold.path), "inside")
+async def test_many_calls_leave_no_task_behind(hold: HomeForTests, era: str, rounds: Rounds) -> None:
+    agent = await identity.enrol_agent(str(hold.path), "inside")
 
     async def who(ctx: object) -> identity.Agent:
         return agent
@@ -120,7 +123,7 @@ async def test_two_hundred_calls_leave_no_task_behind(hold: HomeForTests, era: s
             await tools("run", name="shell")
             await _mixture(tools, 8)
             before = len(asyncio.all_tasks())
-            await _mixture(tools, 200)
+            await _mixture(tools, rounds.count(40))
             assert len(asyncio.all_tasks()) == before
     finally:
         agent.close()

@@ -30,7 +30,7 @@ def site(hold: HomeForTests, tmp_path: Path) -> Iterator[Path]:
 
 def replaced(site: Path, old: str, new: str) -> None:
     """As an upgrade does: a new file under the old name."""
-    path = site / "holdfast" / "host" / "ops" / "lifetime.py"
+    path = site / "holdfast" / "host" / "sessions" / "ops.py"
     text = path.read_text()
     assert old in text
     (path.parent / "new").write_text(text.replace(old, new))

@@ -56,6 +56,7 @@ def test_the_frozen_frames_are_what_they_were() -> None:
         keeper_frames.pair_frame(keeper_frames.GAP, 1, 2).hex()
         == "0000001143" + "0000000000000001" + "0000000000000002"
     )
+    assert keeper_frames.ack(1, 2, True).hex() == "0000001245" + "0000000000000001" + "0000000000000002" + "01"
     kinds = {
         n: getattr(keeper_frames, n)
         for n in (

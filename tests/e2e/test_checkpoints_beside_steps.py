@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.client._async.checkpoints import AsyncRunState, SavedState
 from holdfast.client._async.host import AsyncHost
 from holdfast.client._sync.host import Host
 from tests.support.home import HomeForTests
@@ -98,3 +99,29 @@ async def test_checkpoints_that_are_saved_at_once_are_all_kept_and_repeat_no_mes
         assert sorted(contents) == [f"{when} {n}" for when in ("before", "beside") for n in range(3)]
         for one in await run.checkpoints():
             await mine.work.call("checkpoint_show", run=run.id, seq=one["seq"])  # its hash is checked
+
+
+async def test_a_checkpoint_saved_while_another_looks_for_the_last_one_is_kept(
+    host: Host, hold: HomeForTests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncHost(str(hold.path)) as mine, await mine.work.run() as run:
+        await run.checkpoint(goal="g")
+        await run.checkpoint(plan=["p"])
+        load, more = AsyncRunState._load, iter(range(3))
+
+        async def overtaken(self: AsyncRunState) -> SavedState:
+            found = await load(self)
+            for n in more:  # in the moment between a look at the last checkpoint and one at the log
+                await mine.work.call("checkpoint_save", run=run.id, state={f"theirs_{n}": n}, epoch=run.epoch)
+                break
+            return found
+
+        monkeypatch.setattr(AsyncRunState, "_load", overtaken)
+        run._held = None
+        for n in range(3):
+            fields: dict[str, Any] = {f"mine_{n}": n}
+            await run.checkpoint(**fields)
+            run._held = None
+        assert next(more, None) is None, "each of them came in between"
+        state = await run.restore()
+        assert [state.get(f"{whose}_{n}") for whose in ("mine", "theirs") for n in range(3)] == [0, 1, 2] * 2

@@ -89,7 +89,7 @@ def test_the_end_of_input_reaches_the_program(hold: HomeForTests) -> None:
 )
 def test_what_cannot_be_sent_is_a_usage_error_and_types_nothing(hold: HomeForTests, words: tuple[str, ...]) -> None:
     s = echoing(hold)
-    # In a session of its own there is no terminal to ask at, whoever runs the tests.
+    # In its own session the command has no terminal to ask at.
     done = subprocess.run(
         [*HOLD, "send", "c", *words], env=hold.env, input=b"", capture_output=True, start_new_session=True, check=False
     )

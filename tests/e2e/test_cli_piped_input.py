@@ -87,9 +87,9 @@ def test_input_that_somebody_elses_controls_refuse_ends_the_pipe_with_one_line_a
             it.write(b"two\n")
             code, out, said = it.end()
         assert (code, out, len(said)) == (5, "one\n", 1)
-        assert said[0].startswith("hold: sink took 4 bytes of input and no more: eve (human) holds the controls since")
+        assert said[0].startswith("hold: sink got only 4 bytes of input: eve (human) holds the controls since")
         assert "hold take sink" in said[0]
-        assert "goes on without the rest" in said[0]
+        assert "it keeps running without the rest, and its input stays open" in said[0]
         assert s.status().state == "live"  # the program was not told that its input is complete: it is not
         assert read_all(s) == b"one\n"
 
@@ -103,7 +103,7 @@ def test_input_that_a_takeover_discards_unread_is_told(hold: HomeForTests) -> No
             assert other.act("take", force=True, insist=True)["ok"]["flushed"] == 5
             code, _, said = it.end()
         assert (code, len(said)) == (5, 1)
-        assert "eve took the controls, and 5 bytes that it had not read were discarded" in said[0]
+        assert "eve took the controls, and 5 unread bytes were discarded" in said[0]
 
 
 def test_piping_goes_on_after_somebody_had_the_controls_and_nothing_was_lost(hold: HomeForTests) -> None:
@@ -170,7 +170,7 @@ def test_a_program_that_closed_its_input_is_left_in_peace_and_that_is_told_once(
         s.stop(0)
         code, out, said = it.end()
         assert (code, out, len(said)) == (143, "shut\n", 1)
-        assert said[0] == "hold: shut has closed its input, and did not take all that came for it"
+        assert said[0] == "hold: shut closed its input without reading all of it"
 
 
 def _written_until_refused(it: Piped) -> bool:
@@ -192,7 +192,7 @@ def test_an_end_of_input_that_is_refused_is_told_and_output_goes_on(hold: HomeFo
             it.command.stdin = None
             assert it.command.stderr is not None
             said = it.command.stderr.readline().decode()
-            assert said.startswith("hold: sink was not told that its input has ended: eve (human) holds the controls")
+            assert said.startswith("hold: cannot close the input of sink: eve (human) holds the controls")
             assert other.type(b"hers\n") == {}
             assert "ok" in other.act("end_input")
         assert it.end() == (0, "hers\n", [])
@@ -202,7 +202,7 @@ def test_a_line_that_no_terminal_takes_is_refused_as_invalid(hold: HomeForTests)
     done = hold("run", "-n", "line", "--", "cat", stdin=b"y" * 5000)
     assert done.code == 2
     assert len(done.err.splitlines()) == 1
-    assert "line took 0 bytes of input and no more: a line of more than 4095 bytes" in done.err
+    assert "line got only 0 bytes of input: a line of more than 4095 bytes" in done.err
 
 
 def test_a_foreground_run_needs_no_stdin_at_all(hold: HomeForTests) -> None:
@@ -229,7 +229,7 @@ def test_send_says_how_much_was_sent_before_it_was_refused(hold: HomeForTests) -
         it.write(b"two\n")
         code, out, said = it.end()
     assert (code, out, len(said)) == (5, "", 1)
-    assert said[0].startswith("hold: the first 4 bytes were sent, then: eve (human) holds the controls")
+    assert said[0].startswith("hold: sent 4 bytes, then failed: eve (human) holds the controls")
     assert read_all(s) == b"one\n"
 
 
@@ -250,4 +250,4 @@ def test_an_attached_terminal_says_when_what_was_typed_ahead_is_discarded(hold: 
         terminal.until(lambda: s.status().controls.holder is not None)
         terminal.until(lambda: other.act("status")["ok"]["typed"] == 1)
         assert other.act("take", force=True, insist=True)["ok"]["flushed"] == 5
-        terminal.until(lambda: b"eve took the controls; 5 bytes you typed were discarded unread" in terminal.raw)
+        terminal.until(lambda: b"eve took the controls; 5 typed bytes were discarded" in terminal.raw)

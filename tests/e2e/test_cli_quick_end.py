@@ -10,7 +10,7 @@ def test_a_program_that_ends_at_once_passes_its_code_and_its_output(hold: HomeFo
         done = hold("run", "--", "sh", "-c", f"echo {n}; exit 5", stdin=b"ignored\n")
         assert done.code == 5
         # It may be over before its input came: that is told, and nothing else.
-        assert done.err == "" or done.err.endswith(" did not take the last 8 bytes that came for its input\n")
+        assert done.err == "" or done.err.endswith(" did not read the last 8 bytes of its input\n")
         assert len(done.err.splitlines()) <= 1
         assert str(n) in done.out.splitlines()  # the terminal may echo what was typed, before it or after
 

@@ -16,9 +16,9 @@ def test_a_step_in_doubt_is_shown_with_the_command_that_settles_it(hold: HomeFor
     assert hold("step", "fail", run, "pay it:2", "--unknown", "--error", "the line was lost").code == 0
     command = f"hold step settle {run} 'pay it:2' --done|--not-done --evidence TEXT"
     shown = hold("work", "status", run)
-    assert shown.err == f"look what became of pay it:2, then: {command}\n"
+    assert shown.err == f"check the outcome of pay it:2, then: {command}\n"
     again = hold("step", "begin", run, "pay it:2", "--effect", "unsafe")
-    assert (again.code, again.out, again.err) == (5, "in_doubt\n", f"begun before, outcome unknown: {command}\n")
+    assert (again.code, again.out, again.err) == (5, "in_doubt\n", f"already begun, outcome unknown: {command}\n")
     assert hold("step", "settle", run, "pay it:2", "--not-done", "--evidence", "no such payment").code == 0
     assert hold("work", "status", run).err == ""
 
@@ -32,7 +32,7 @@ def test_a_failed_run_says_why(hold: HomeForTests) -> None:
     assert (rows["state"], rows["failed with"]) == ("failed", "ValueError: the table is missing")
     by_hand = hold("work", "begin").out.strip()
     assert hold("work", "end", by_hand, "--failed").code == 0
-    assert "failed with\tnothing was said" in hold("work", "status", by_hand).out
+    assert "failed with\tno reason given" in hold("work", "status", by_hand).out
 
 
 def test_a_takeover_is_told_in_words(hold: HomeForTests) -> None:

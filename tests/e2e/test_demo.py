@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.admin.demo import play, story
-from holdfast.cli.admin.demo.demo_home import BrokenPromise, Stage
+from holdfast.cli.admin.demo.demo_home import DemoFailed, DemoHome
 from tests.support.home import HOLD, HomeForTests, until
 
 
@@ -44,16 +44,16 @@ def test_a_broken_promise_is_told_with_its_details_and_ends_the_story(
     monkeypatch.setenv("NO_COLOR", "1")
     homes, played = [], []
 
-    def works(stage: Stage) -> str:
+    def works(stage: DemoHome) -> str:
         homes.append(stage.home)
         stage.hold("run", "-d", "-n", "left", "--", "sleep", "1000")
         return "it worked"
 
-    def breaks(stage: Stage) -> str:
+    def breaks(stage: DemoHome) -> str:
         stage.check(1 + 1 == 3, "arithmetic holds", sum=1 + 1)
         return ""
 
-    def never(stage: Stage) -> str:
+    def never(stage: DemoHome) -> str:
         played.append(stage)
         return ""
 
@@ -70,7 +70,7 @@ def test_a_broken_promise_is_told_with_its_details_and_ends_the_story(
 
 
 def test_a_surprise_in_a_step_is_a_broken_promise_too(capsys: pytest.CaptureFixture[str]) -> None:
-    def surprises(stage: Stage) -> str:
+    def surprises(stage: DemoHome) -> str:
         stage.last = "hold something"
         raise RuntimeError("out of the blue")
 
@@ -81,12 +81,12 @@ def test_a_surprise_in_a_step_is_a_broken_promise_too(capsys: pytest.CaptureFixt
 
 
 def test_a_command_that_fails_breaks_its_promise() -> None:
-    with Stage() as stage, pytest.raises(BrokenPromise, match="ends with exit code 0"):
+    with DemoHome() as stage, pytest.raises(DemoFailed, match="ends with exit code 0"):
         stage.hold("status", "nobody")
 
 
 def test_a_terminal_whose_killing_was_interrupted_does_not_stop_the_cleaning_up() -> None:
-    with Stage() as stage:
+    with DemoHome() as stage:
         stage.hold("run", "-d", "-n", "left", "--", "sleep", "1000")
         terminal = stage.terminal("attach", "left")
         os.kill(terminal.pid, signal.SIGKILL)

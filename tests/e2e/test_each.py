@@ -12,7 +12,7 @@ import pytest
 import holdfast
 from holdfast.client._async.host import AsyncHost
 from holdfast.client._sync.host import Host
-from holdfast.model.work.effects import Leaving
+from holdfast.model.work.effects import WorkerStopping
 from holdfast.system import programs
 from tests.support.home import HomeForTests
 from tests.support.operators import acting_as, enrol, refusals
@@ -113,7 +113,7 @@ def test_a_worker_that_is_asked_to_stop_inside_a_batch_writes_what_it_finished(h
         run.leaving = item == 2
         return item
 
-    with pytest.raises(Leaving):
+    with pytest.raises(WorkerStopping):
         run.each("n", body, [1, 2, 3])
     states = {step["key"]: step["state"] for step in host.work.call("step_ls", run=run.id)}
     assert states == {"n:1": "done", "n:2": "done"}

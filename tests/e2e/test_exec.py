@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from typing import Any
 
 import pytest
 
@@ -159,8 +161,6 @@ def test_a_command_outlives_the_daemon_and_its_result_is_known(bash: Session, ho
 
 @pytest.mark.home("own")
 def test_a_daemon_that_dies_while_a_client_waits_is_not_noticed(bash: Session, hold: HomeForTests) -> None:
-    import threading
-
     got: list[object] = []
     thread = threading.Thread(target=lambda: got.append(bash.exec("sleep 1.5; echo here", timeout=60)))
     thread.start()
@@ -252,3 +252,33 @@ def test_a_command_that_ends_its_shell_passes_the_code_and_all_of_the_output(hol
         done = hold("exec", f"ends{n}", "--", "echo before; exit 3")
         assert (done.code, done.err) == (3, ""), done.out
         assert done.out.startswith("before\n")
+
+
+@pytest.mark.home("own")
+def test_a_command_of_a_host_that_died_keeps_the_next_one_from_typing(hold: HomeForTests) -> None:
+    """Also where notes on the session were written while it was known which commands run."""
+    assert hold("operator", "add", "bot", "--kind", "agent", "--grant", "view,type,exec,request_control").code == 0
+    shell = hold.run("bash", "--norc", name="sh")
+    assert shell.exec("true", timeout=60).exit_code == 0
+    assert hold("exec", "sh", "--", "true", HOLDFAST_OPERATOR="bot").code == 0  # the host notes that bot typed
+    running = shell.exec("sleep 1000", timeout=0).exec_id
+    hold.kill_daemon()
+    refused = hold("exec", "sh", "--", "true")
+    assert refused.code != 0
+    assert running in refused.err
+
+
+@pytest.mark.home("own")
+def test_an_operator_s_command_is_waited_for_as_that_operator(hold: HomeForTests) -> None:
+    """What ends with the operator's rights ends for the command that waits: it does not go on as the OS user."""
+    assert hold("operator", "add", "bot", "--kind", "agent", "--grant", "view,type,exec,request_control").code == 0
+    shell = hold.run("bash", "--norc", name="sh")
+    done: list[Any] = []
+    words = ("exec", "sh", "--", "echo begun; sleep 1000")
+    asking = threading.Thread(target=lambda: done.append(hold(*words, HOLDFAST_OPERATOR="bot")))
+    asking.start()
+    assert shell.wait(text="begun", timeout=60).event == "text"
+    assert hold("operator", "revoke", "bot").code == 0
+    asking.join(60)
+    assert done
+    assert done[0].code not in (0, 124)

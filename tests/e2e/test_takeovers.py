@@ -52,7 +52,7 @@ def test_a_takeover_takes_back_what_an_agent_sent_and_the_program_has_not_read(
     with acting_as(hold, "second") as agent:
         agent.session("web2").send("deploy --prod\r")
     taken = hold("take", "web2")
-    assert "14 typed bytes that the program had not read were dropped" in taken.err
+    assert "14 typed bytes that the program had not read were discarded" in taken.err
     go.touch()
     busy.send("mine\r")
     busy.wait(text="RAN mine", timeout=60)

@@ -15,7 +15,6 @@ import pytest
 import holdfast
 from holdfast.client._sync.host import Host
 from tests.support.home import HOLD, HomeForTests, Result, until
-from tests.support.postgres import Server
 
 DEADLINE_S = 90
 
@@ -130,17 +129,6 @@ def sleeps(run):
 def in_a_shell(run):
     return run.exec("build", run.params["session"], "echo built", timeout=60)["output"]
 """
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def host(request: pytest.FixtureRequest, hold: HomeForTests, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    monkeypatch.delenv("HOLDFAST_STORE", raising=False)
-    if request.param == "postgres":
-        server: Server = request.getfixturevalue("postgres")
-        hold.env["HOLDFAST_STORE"] = server.url()
-        monkeypatch.setenv("HOLDFAST_STORE", hold.env["HOLDFAST_STORE"])
-    with Host(str(hold.path)) as made:
-        yield made
 
 
 @pytest.fixture

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from holdfast.client._sync.host import Host
 from tests.support.home import HOLD, HomeForTests
-from tests.support.postgres import Server
 
 DEADLINE_S = 90
 
@@ -58,17 +54,6 @@ async def waits(run):
     await run.note("goes on")
     return (await run.checkpoint(current_step=2))["seq"]
 """
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def host(request: pytest.FixtureRequest, hold: HomeForTests, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    monkeypatch.delenv("HOLDFAST_STORE", raising=False)
-    if request.param == "postgres":
-        server: Server = request.getfixturevalue("postgres")
-        hold.env["HOLDFAST_STORE"] = server.url()
-        monkeypatch.setenv("HOLDFAST_STORE", hold.env["HOLDFAST_STORE"])
-    with Host(str(hold.path)) as made:
-        yield made
 
 
 def work(hold: HomeForTests, folder: Path, deaths: int) -> None:

@@ -18,9 +18,22 @@ from tests.support.kernels import LONG, add_spec
 
 PACKAGE = Path(holdfast.__file__).parent
 # Started by a command for its caller, with the caller's own Python set-up; -P: but not the folder that it stands in.
-FOR_CALLERS = {"cli/worker.py", "cli/work_run.py", "cli/mcp.py", "cli/web.py", "cli/connect.py", "cli/demo/stage.py"}
+FOR_CALLERS = {
+    "cli/work/worker.py",
+    "cli/work/work_run.py",
+    "cli/agents/mcp.py",
+    "cli/admin/web.py",
+    "cli/agents/connect.py",
+    "cli/admin/demo/demo_home.py",
+}
 # Not the product at work: programs of the guided tour, in a folder that it made.
-TOUR = {"cli/demo/record.py", "cli/demo/agents.py", "cli/demo/pulse.py", "cli/demo/hands.py", "cli/demo/tasks.py"}
+TOUR = {
+    "cli/admin/demo/durable_story.py",
+    "cli/admin/demo/agent_story.py",
+    "cli/admin/demo/session_story.py",
+    "cli/admin/demo/sharing_story.py",
+    "cli/admin/demo/task_story.py",
+}
 
 
 def interpreters() -> list[tuple[str, str]]:
@@ -40,9 +53,13 @@ def interpreters() -> list[tuple[str, str]]:
 
 def test_every_python_that_we_start_is_isolated_from_its_surroundings() -> None:
     found = interpreters()
-    assert {"host/zygote.py", "host/web.py", "host/kernels.py", "host/recipe.py", "client/launch.py"} <= {
-        f for f, _ in found
-    }
+    assert {
+        "host/sessions/zygote.py",
+        "host/web/web_process.py",
+        "host/sessions/jupyter_kernel.py",
+        "host/sessions/manifest.py",
+        "client/admin/launch_host.py",
+    } <= {f for f, _ in found}
     for file, option in found:
         if file not in TOUR:
             assert option == ("-P" if file in FOR_CALLERS else "-I"), f"{file} starts a Python with {option}"
@@ -141,5 +158,5 @@ def test_the_host_and_its_helpers_have_nothing_of_the_caller_s_that_changes_a_pr
         return found
 
     told = "\n".join(helpers())
-    for role in ("host/__main__.py", "keeper/__main__.py", "console/__main__.py", "recorder/__main__.py"):
+    for role in ("host/__main__.py", "keeper/__main__.py", "console/__main__.py", "jupyter/__main__.py"):
         assert role in told, told

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client._io.blocking_socket import Wire, connect_socket
+from holdfast.client._io.blocking_socket import HostConnection, connect_socket
 from holdfast.model.errors import HoldfastError
 from holdfast.system import signing_keys
 from holdfast.wire import key_proof
@@ -21,7 +21,7 @@ from tests.support.home import HomeForTests, until, wait_fd
 from tests.support.operators import INSIDE, acting_as, enrol, refusals
 
 
-def ask(wire: Wire, **request: object) -> dict[str, object]:
+def ask(wire: HostConnection, **request: object) -> dict[str, object]:
     wire.send(request)
     return wire.receive()[0]
 
@@ -82,7 +82,7 @@ def test_a_forged_key_is_refused_and_written_down(hold: HomeForTests) -> None:
 def test_a_proof_is_worth_nothing_on_another_connection(hold: HomeForTests) -> None:
     bot = enrol(hold, "bot")
     seed = signing_keys.load(str(hold.path / "keys"), bot["id"])
-    first, second = Wire(connect_socket(hold.host.home)), Wire(connect_socket(hold.host.home))
+    first, second = HostConnection(connect_socket(hold.host.home)), HostConnection(connect_socket(hold.host.home))
     try:
         about = ask(first, op="identify", operator="bot")["ok"]
         assert isinstance(about, dict)
@@ -169,7 +169,7 @@ def test_a_caller_that_has_ended_is_refused(hold: HomeForTests) -> None:
     ours.settimeout(30)
     _, fds, _, _ = socket.recv_fds(ours, 1, 1)
     os.waitpid(child, 0)
-    wire = Wire(socket.socket(fileno=fds[0]))
+    wire = HostConnection(socket.socket(fileno=fds[0]))
     answer = ask(wire, op="ls")
     wire.close()
     ours.close()
@@ -191,7 +191,7 @@ def test_another_uid_is_refused_even_where_it_can_reach_the_socket(hold: HomeFor
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             sock.connect(f"/proc/self/fd/{folder}/host.sock")
             sock.settimeout(20)
-            os.write(theirs, json.dumps(Wire(sock).receive()[0]).encode())
+            os.write(theirs, json.dumps(HostConnection(sock).receive()[0]).encode())
         finally:
             os._exit(0)
     os.close(theirs)

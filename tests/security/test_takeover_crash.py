@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.client._io.blocking_socket import Wire, connect_socket
+from holdfast.client._io.blocking_socket import HostConnection, connect_socket
 from holdfast.client._sync.host import Session
 from holdfast.model.errors import HoldfastError
 from tests.support.home import HomeForTests, until, wait_fd
@@ -51,7 +51,7 @@ def test_killed_before_it_has_read_the_request(contested: tuple[HomeForTests, Se
     hold, session, bot, _ = contested
     before = controls(hold, session)["epoch"]
     pid = hold.daemon_pid()
-    wire = Wire(connect_socket(hold.host.home))
+    wire = HostConnection(connect_socket(hold.host.home))
     os.kill(pid, signal.SIGSTOP)
     wire.send({"op": "take", "session": session.id})
     hold.host.close()
@@ -71,7 +71,7 @@ def test_killed_while_the_keeper_decides(contested: tuple[HomeForTests, Session,
     pid, keeper = hold.daemon_pid(), hold.keeper_pid(session)
     os.kill(keeper, signal.SIGSTOP)
     try:
-        wire = Wire(connect_socket(hold.host.home))
+        wire = HostConnection(connect_socket(hold.host.home))
         wire.send({"op": "take", "session": session.id, "why": "in between"})
         for _ in range(3):  # once these are answered, the request before them is with the keeper
             hold.host.call("ping")
@@ -98,7 +98,7 @@ def test_killed_at_any_moment_of_a_takeover(contested: tuple[HomeForTests, Sessi
             if controls(hold, session)["holder"] != bot:
                 hold.host.call("release", session=session.id)
                 last = max(last, agent.call("take", session="web")["controls"]["epoch"])
-        sent = Wire(connect_socket(hold.host.home))
+        sent = HostConnection(connect_socket(hold.host.home))
         sent.sock.settimeout(30)
         sent.send({"op": "take", "session": session.id})
         _spin(step * 0.0007)
@@ -121,7 +121,7 @@ def _spin(seconds: float) -> None:
         pass
 
 
-def _answer(wire: Wire) -> Json | None:
+def _answer(wire: HostConnection) -> Json | None:
     try:
         reply: Any = wire.receive()[0]
         controls: Json = reply["ok"]["controls"]

@@ -1,7 +1,4 @@
-"""Takeovers at random moments, from a seed: nothing that was typed before one is read after it, and none is uncounted.
-
-A longer run: HOLDFAST_SOAK_ROUNDS=20000 HOLDFAST_SOAK_SEED=7 pytest tests/security/test_takeover_soak.py
-"""
+"""Takeovers at random moments, from a seed: nothing that was typed before one is read after it, and none is uncounted."""
 
 from __future__ import annotations
 
@@ -17,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.ownkeeper import AGENT, HUMAN, OTHER, OwnKeeper
+from tests.support.soak import Rounds
 
-ROUNDS = int(os.environ.get("HOLDFAST_SOAK_ROUNDS", "400"))
-SEED = int(os.environ.get("HOLDFAST_SOAK_SEED", "1"))
 SECOND = {"operator": "op_second", "kind": "agent", "name": "second"}
 
 # Reads nothing by itself. Told "d", it reads all that has come and gives it back; told "w", it waits for some first.
@@ -73,7 +69,7 @@ class Soak:
         data = self._exactly(size)
         self.seen += size
         turns = {int(n) for n in re.findall(rb"<(\d+):", data)}
-        assert turns <= {self.turn}, f"after takeover {self.turn} of seed {SEED} the program read what {turns} typed"
+        assert turns <= {self.turn}, f"after takeover {self.turn} the program read what {turns} typed"
 
     def _exactly(self, size: int) -> bytes:
         data = b""
@@ -83,23 +79,23 @@ class Soak:
 
 
 @contextlib.contextmanager
-def soaked(path: Path, pipes: bool) -> Iterator[Soak]:
+def soaked(path: Path, pipes: bool, rng: random.Random) -> Iterator[Soak]:
     names = [str(path / name) for name in ("told", "read")]
     for name in names:
         os.mkfifo(name)
     with OwnKeeper(path, sys.executable, "-c", PROGRAM, *names, pipes=pipes, lease_s=600) as keeper:
         told, read = os.open(names[0], os.O_WRONLY), os.open(names[1], os.O_RDONLY)  # a terminal is raw by then
         try:
-            yield Soak(keeper, random.Random(f"{SEED} {pipes}"), told, read)
+            yield Soak(keeper, rng, told, read)
         finally:
             os.close(told)
             os.close(read)
 
 
 @pytest.mark.parametrize("pipes", [True, False], ids=["pipes", "terminal"])
-def test_at_random_moments_a_takeover_is_a_border(tmp_path: Path, pipes: bool) -> None:
-    with soaked(tmp_path, pipes) as soak:
-        for n in range(ROUNDS):
+def test_at_random_moments_a_takeover_is_a_border(tmp_path: Path, pipes: bool, rounds: Rounds) -> None:
+    with soaked(tmp_path, pipes, rounds.random) as soak:
+        for n in range(rounds.count(400)):
             if n % 1000 == 999:  # as a host does, or the keeper would refuse what it cannot record
                 soak.keeper.host.act("ack", upto=soak.keeper.host.act("status")["ok"]["spool"]["last"])
             taker = soak.rng.choice((HUMAN, HUMAN, AGENT))

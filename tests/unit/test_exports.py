@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import subprocess
@@ -52,8 +53,8 @@ NOT_OURS = {
     "list",
     "str",
     "tuple",
-    "AsyncWire",
-    "Wire",
+    "AsyncHostConnection",
+    "HostConnection",
 }
 
 
@@ -75,6 +76,27 @@ def test_what_a_public_call_returns_is_public(name: str) -> None:
         if not attribute.startswith("_") and hasattr(function, "__annotations__"):
             returned |= set(re.findall(r"\w+", str(function.__annotations__.get("return"))))
     assert returned - NOT_OURS <= set(PUBLIC)
+
+
+def test_a_type_checker_and_the_program_find_the_same_public_names() -> None:
+    """The names are loaded when they are asked for; beside that stand the imports for type checkers."""
+    tree = ast.parse(Path(str(holdfast.__file__)).read_text())
+    checked = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test).endswith("TYPE_CHECKING")]
+    declared = {alias.asname or alias.name for node in checked for inner in node.body for alias in inner.names}  # type: ignore[attr-defined]
+    assert {name for name in PUBLIC if not name.startswith("__")} <= declared
+
+
+def test_every_public_name_is_documented() -> None:
+    for name in PUBLIC:
+        value = getattr(holdfast, name)
+        assert isinstance(value, str) or (inspect.getdoc(value) or "").strip(), name
+
+
+def test_the_two_faces_have_the_same_calls() -> None:
+    for name in ("Host", "Session", "Work", "Run", "Channel"):
+        faces = [getattr(holdfast, name), getattr(holdfast, f"Async{name}")]
+        calls = [{n for n in dir(face) if not n.startswith("_")} for face in faces]
+        assert calls[0] == calls[1], name
 
 
 def test_every_dependency_is_imported_somewhere() -> None:

@@ -50,6 +50,9 @@ VIOLATIONS: list[tuple[str, dict[str, str]]] = [
     ("pure", {"holdfast.model.intruder": "import time"}),
     ("pure", {"holdfast.wire.intruder": "import socket"}),
     ("pure", {"holdfast.term.intruder": "def later():\n    import threading"}),
+    ("pure", {"holdfast.wire.sealed.intruder": "import time"}),
+    ("sealed", {"holdfast.relay.intruder": "import holdfast.wire.sealed.channel"}),
+    ("sealed", {"holdfast.client.intruder": "def later():\n    import holdfast.wire.sealed.noise"}),
 ]
 
 

@@ -1,1 +1,1 @@
-"""The command line: `hold COMMAND`. Each command is a module here, loaded only when it is used."""
+"""The command line: `hold COMMAND`. Each command is a module, loaded only when it is used."""

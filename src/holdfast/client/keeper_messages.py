@@ -71,7 +71,7 @@ class End:
     __slots__ = ()
 
 
-class Hearing:
+class KeeperDecoder:
     """Messages out of the line's bytes, whatever the borders. What this client does not know is passed over.
 
     Output is handed on as it comes, also the first half of a frame: putting frames together again would copy a flood
@@ -111,7 +111,7 @@ def _message(kind: int, payload: bytes) -> Message | None:
     if kind == keeper_frames.GAP:
         return Gap(*keeper_frames.parse_pair(payload))
     if kind == keeper_frames.ACK:
-        return Typed(*keeper_frames.parse_pair(payload))
+        return Typed(*keeper_frames.parse_ack(payload)[:2])
     if kind == keeper_frames.RESULT:
         return Answer(keeper_frames.parse_json(payload))
     if kind == keeper_frames.EVENT:

@@ -14,16 +14,16 @@ from starlette.websockets import WebSocket
 from ..client._async.host import AsyncHost
 from ..model.errors import HoldfastError, not_found
 from ..model.limits import LIVE_MAX, VIEWERS_MAX
-from .handlers.login import Doors
+from .handlers.login import LoginRoutes
 from .http import endpoint, openapi
 from .http.callers import Callers, Where
 from .http.guard import HOST, OPERATOR, App, Guard
-from .http.mcp_lazy import LateAgents
-from .live.browser_socket import FULL, Line
-from .live.quota import Room
+from .http.mcp_lazy import LazyMcp
+from .live.browser_socket import FULL, BrowserSocket
+from .live.quota import Quota
 from .live.session_feed import Feeds, Watcher
 from .live.socket_query import live_query, wanted
-from .live.terminal_socket import Viewer
+from .live.terminal_socket import TerminalViewer
 from .page import page
 
 
@@ -40,25 +40,27 @@ class Sockets:
     """The two sockets, and how many of each everybody has open."""
 
     def __init__(self) -> None:
-        self._feeds, self._terminals, self._pages = Feeds(), Room(VIEWERS_MAX), Room(LIVE_MAX)
+        self._feeds, self._terminals, self._pages = Feeds(), Quota(VIEWERS_MAX), Quota(LIVE_MAX)
 
     async def attach(self, socket: WebSocket) -> None:
-        async def show(line: Line) -> None:
-            await Viewer(line, socket.scope[HOST], wanted(socket)).run()
+        async def show(line: BrowserSocket) -> None:
+            await TerminalViewer(line, socket.scope[HOST], wanted(socket)).run()
 
         await self._serve(socket, self._terminals, "terminals", show)
 
     async def live(self, socket: WebSocket) -> None:
-        async def follow(line: Line) -> None:
+        async def follow(line: BrowserSocket) -> None:
             host, query = socket.scope[HOST], live_query(socket)
             await Watcher(line, host, self._feeds.feed(_who(socket), host, query.all)).run()
 
         await self._serve(socket, self._pages, "pages", follow)
 
     @staticmethod
-    async def _serve(socket: WebSocket, room: Room, what: str, show: Callable[[Line], Awaitable[None]]) -> None:
+    async def _serve(
+        socket: WebSocket, room: Quota, what: str, show: Callable[[BrowserSocket], Awaitable[None]]
+    ) -> None:
         await socket.accept()
-        line, who = Line(socket), _who(socket)
+        line, who = BrowserSocket(socket), _who(socket)
         if not room.has(who):
             await line.close(FULL, f"{room.of(who)} {what} of yours are open already: close some")
             return
@@ -75,9 +77,9 @@ def _who(socket: WebSocket) -> str:
 
 def make(host: AsyncHost, where: Where) -> App:
     """The whole application, guarded."""
-    agents = LateAgents(host.home.path)
+    agents = LazyMcp(host.home.path)
     callers = Callers(host, where)
-    doors, sockets = Doors(callers), Sockets()
+    doors, sockets = LoginRoutes(callers), Sockets()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

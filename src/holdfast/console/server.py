@@ -22,13 +22,13 @@ from ..model.limits import VIEW_MESSAGE_BYTES_MAX, WEB_REQUESTS_MAX
 from ..version import VERSION
 from .app import make
 from .http.callers import Where
-from .http.slow_request import Timely
+from .http.slow_request import TimelyProtocol
 
 _GRACE_S = 1  # for answers under way when it is told to go; streams are cut, clients come again
 _LOCK_TRIES = 50  # a tenth of a second each: the one before it is on its way out
 
 
-class Quiet(uvicorn.Server):
+class WebServer(uvicorn.Server):
     """uvicorn without its clock: it would wake up ten times a second to see whether it should stop."""
 
     def __init__(self, config: uvicorn.Config, ready_fd: int) -> None:
@@ -103,9 +103,9 @@ async def serve(home: Home, sock: socket.socket, ready_fd: int, public: str | No
         timeout_graceful_shutdown=_GRACE_S,
         lifespan="on",
         loop="asyncio",
-        http=Timely,
+        http=TimelyProtocol,
     )
-    server = Quiet(config, ready_fd)
+    server = WebServer(config, ready_fd)
 
     try:
         await server.serve(sockets=[sock])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 At = TypeVar("At")
 
 
-class Line(Generic[At]):
+class SaveChain(Generic[At]):
     """The saves of one run or thread, one at a time (`lock`). `at` is the last one, None before the first."""
 
     def __init__(self, codec: Codec = JSON) -> None:
@@ -70,17 +70,17 @@ class Line(Generic[At]):
         return kept
 
 
-class Lines(Generic[At]):
+class SaveChains(Generic[At]):
     """The lines in use; the ones unused for longest go when there are too many. Losing one costs one restore."""
 
     def __init__(self, codec: Codec = JSON) -> None:
         self._codec = codec
-        self._lines: OrderedDict[Hashable, Line[At]] = OrderedDict()
+        self._lines: OrderedDict[Hashable, SaveChain[At]] = OrderedDict()
 
-    def line(self, name: Hashable) -> Line[At]:
+    def line(self, name: Hashable) -> SaveChain[At]:
         line = self._lines.get(name)
         if line is None:
-            line = self._lines[name] = Line(self._codec)
+            line = self._lines[name] = SaveChain(self._codec)
             self._trim()
         self._lines.move_to_end(name)
         return line

@@ -24,6 +24,7 @@ from ..system.disk_reserve import Reserve
 from ..version import VERSION
 from .change_feed.feed import News
 from .dispatch import Dispatch
+from .events import SessionEvents
 from .inbox.inbox_host import Desk
 from .isolation.session_socket import Doors
 from .journal.journal import Journal
@@ -42,7 +43,6 @@ from .server.read_budget import Reading
 from .server.step_threads import Lanes
 from .sessions.registry import Registry
 from .sessions.restart_policy import Policies
-from .sessions.session import Session
 from .sessions.zygote import Zygote
 from .web.web_process import Web
 from .work import store_setting
@@ -84,8 +84,9 @@ class Daemon:
         self.identity = self._identity()
         self.zygote = Zygote(home.roles)
         self.news = News()
-        self.registry = Registry(home, self.zygote, self._heard, self.news.note)
-        self.registry.operator = self.identity["operator"]
+        self.events = SessionEvents()
+        self.registry = Registry(home, self.zygote, self.events.tell, self.news.note)
+        self.registry.lines.operator = self.identity["operator"]
         self.reserve = Reserve(home.reserve)
         self.ledger = Ledger(home.ledger, self.reserve)
         self.operators = Operators(self.ledger, self.identity["id"], home.keys)
@@ -106,6 +107,15 @@ class Daemon:
         self.reading = Reading()
         self.doors = Doors(self.registry, self.identities, self.refusals, self.dispatch.dispatch, self.reading)
         self.registry.doors = self.doors
+        self.events.listen(
+            screens=self.screens.heard,
+            commands=self.dispatch.rooms.heard,
+            inbox=self.desk.heard,
+            journal=self.ingest.heard,
+            policies=self.policies.heard,
+            session_sockets=self.doors.heard,
+            feed=lambda session, event: self.news.heard(event.get("event")),
+        )
         self.stopped = asyncio.Event()
 
     def _identity(self) -> Json:
@@ -138,15 +148,6 @@ class Daemon:
             **self.stores.about(),
             "confirmed": self.confirmed,
         }
-
-    def _heard(self, session: Session, event: Json) -> None:
-        self.screens.heard(session, event)
-        self.dispatch.rooms.heard(session, event)
-        self.desk.heard(session, event)
-        self.ingest.heard(session, event)
-        self.policies.heard(session, event)
-        self.doors.heard(session, event)
-        self.news.heard(event.get("event"))
 
     async def _know(self) -> None:
         """Operators and journal before sessions: what a keeper tells first is written down already."""

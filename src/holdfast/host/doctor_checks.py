@@ -8,7 +8,7 @@ import os
 from ..log import verify
 from ..model.doctor_findings import Finding, fail, ok, some, warn
 from ..model.errors import HoldfastError
-from ..model.journal_chain import Verdict
+from ..model.journal_chain import JournalCheck
 from ..model.sessions import isolation
 from ..system import cgroup_probe
 from .observe import session_view
@@ -50,10 +50,10 @@ async def _ask_all(sessions: list[Session]) -> list[tuple[str, str]]:
 
     async def ask(session: Session) -> tuple[str, str]:
         async with gate:
-            if session.link is None:
+            if not session.connected:
                 return session.name, "its keeper is alive and closed its line"
             try:
-                await session.link.act("status")
+                await session.line.act("status")
             except HoldfastError as e:
                 if not session.live:
                     return session.name, ""  # it ended while it was asked: nothing is wrong with that
@@ -135,7 +135,7 @@ def judge_grants(unsound: list[str], sound: int) -> Finding:
     return ok("grants", f"{sound}, each signed by its maker")
 
 
-def judge_journal(verdict: Verdict) -> Finding:
+def judge_journal(verdict: JournalCheck) -> Finding:
     if not verdict.ok:
         return fail("journal's chain", f"entry {verdict.bad}: {verdict.reason}", "hold journal verify --head FILE")
     return ok("journal's chain", f"{verdict.entries} entries, {verdict.heads} signed heads")

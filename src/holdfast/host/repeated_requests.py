@@ -35,10 +35,10 @@ async def carried_out(session: Session, caller: Caller, request: Operation[Any],
         return False
     if time.time() - ago < session.manifest["started_at"]:
         raise _not_known(session, "was started again since")
-    if session.link is not None:
+    if session.connected:
         if not session.applies_once:
             raise _not_known(session, "has a keeper that does not remember requests")
-        return (await session.link.act("applied", of=name, **{"as": caller.actor}))["applied"] is not None
+        return (await session.line.act("applied", of=name, **{"as": caller.actor}))["applied"] is not None
     if session.live:
         return False  # it does not answer, which is told next
     record = session.ending()

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from ..model.errors import HoldfastError, invalid
-from .store_thread import LIST, OBJECT, PLAIN, Head, Portal, Stored, Threads, Write, shadow, squeeze, unsqueeze
+from .store_thread import LIST, OBJECT, PLAIN, Head, Stored, StoreThread, Threads, Write, shadow, squeeze, unsqueeze
 
 try:
     from langchain_core.messages import BaseMessage
@@ -134,7 +134,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
 
     def __init__(self, url: str, *, serde: SerializerProtocol | None = None) -> None:
         super().__init__(serde=serde)
-        self._portal = Portal(url)
+        self._portal = StoreThread(url)
         self._opened: Threads | None = None
         self._opened_for: object = None  # the serializer: `with_allowlist` makes a copy of this saver with another one
 

@@ -10,7 +10,7 @@ import asyncio
 from typing import Any
 
 from ..model.errors import HoldfastError
-from .store_thread import Conversations, Portal
+from .store_thread import Conversations, StoreThread
 
 try:
     from agents.memory import SessionABC, SessionSettings
@@ -32,7 +32,7 @@ class HoldfastSession(SessionABC):
     def __init__(self, session_id: str, url: str, *, session_settings: SessionSettings | None = None) -> None:
         self.session_id = session_id
         self.session_settings = session_settings or SessionSettings()
-        self._portal = Portal(url)
+        self._portal = StoreThread(url)
 
     @classmethod
     def open(cls, session_id: str, url: str, *, session_settings: SessionSettings | None = None) -> Self:

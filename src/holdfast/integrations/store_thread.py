@@ -27,7 +27,7 @@ __all__ = [
     "PLAIN",
     "Conversations",
     "Head",
-    "Portal",
+    "StoreThread",
     "Stored",
     "Threads",
     "Write",
@@ -39,7 +39,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-class Portal:
+class StoreThread:
     """A store with an event loop of its own, in a thread of its own. Both faces of a saver call through it."""
 
     def __init__(self, url: str) -> None:

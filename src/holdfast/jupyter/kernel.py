@@ -13,7 +13,7 @@ from typing import Any
 import zmq
 
 from . import connection_file as place
-from .messages import Codec, Message
+from .messages import Message, MessageCodec
 
 Json = dict[str, Any]
 
@@ -50,7 +50,7 @@ class Kernel:
         self.pid = self._process.pid
         self.ended_fd = os.pidfd_open(self.pid)
         self._by_message = interrupt_mode == "message"
-        self._codec = Codec(made["key"].encode(), os.urandom(16).hex())
+        self._codec = MessageCodec(made["key"].encode(), os.urandom(16).hex())
         self._context = zmq.Context()
         self._connected = False
         self._shell = self._connect(zmq.DEALER, made, "shell")

@@ -28,7 +28,7 @@ class Message:
         return str(self.parent.get("msg_id") or "")
 
 
-class Codec:
+class MessageCodec:
     """Packs and unpacks with the key of one connection. What is not signed with it does not count."""
 
     def __init__(self, key: bytes, session: str) -> None:

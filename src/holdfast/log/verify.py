@@ -6,7 +6,7 @@ from ..model.doctor_findings import Finding, fail, ok, some
 from .reader import LogReader
 
 
-class Verdict:
+class LogCheck:
     """What a log's check found; `damaged` and `missing` are stretches of offsets."""
 
     __slots__ = ("bytes", "damaged", "missing", "unindexed")
@@ -17,9 +17,9 @@ class Verdict:
         self.missing: list[tuple[int, int]] = []
 
 
-def verify(folder: str) -> Verdict:
+def verify(folder: str) -> LogCheck:
     """Check every record of the log in `folder`; safe while it is being written and pruned."""
-    reader, verdict = LogReader(folder), Verdict()
+    reader, verdict = LogReader(folder), LogCheck()
     start, end = reader.bounds()
     for piece in reader.pieces(start, end):
         if piece.corrupt:
@@ -37,7 +37,7 @@ def verify(folder: str) -> Verdict:
     return verdict
 
 
-def finding(checked: list[tuple[str, Verdict]]) -> Finding:
+def finding(checked: list[tuple[str, LogCheck]]) -> Finding:
     """What the checks of several logs amount to, by session name."""
     damaged = [f"{name} at offset {v.damaged[0][0]} ({len(v.damaged)} in all)" for name, v in checked if v.damaged]
     if damaged:

@@ -54,7 +54,7 @@ def _host(home: str | None, operator: str | None) -> AsyncHost:
     return host
 
 
-async def enlist(home: str | None, name: str, *, why: str = "first use over MCP") -> Agent:
+async def enrol_agent(home: str | None, name: str, *, why: str = "first use over MCP") -> Agent:
     """The agent of this name, enrolled if there is none; inside an agent's session, the session's own operator."""
     person = _host(home, None)
     try:

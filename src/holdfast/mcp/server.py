@@ -16,19 +16,19 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..client._async.host import AsyncHost
-from ..model.errors import HoldfastError, of_the_disk
+from ..model.errors import HoldfastError, from_disk_error
 from ..version import VERSION
 from . import guide, resources
 from .agent import Agent
-from .subscriptions import LIST, WATCHED_MAX, Watchers, mark
+from .subscriptions import LIST, WATCHED_MAX, Subscriptions, mark
 from .tools import ask, schemas, sessions, time_limits, token_budget, work
-from .tools.call import Call
+from .tools.call import ToolCall
 
 Json = dict[str, Any]
 Who = Callable[[Any], Awaitable[Agent]]  # the agent behind a request's context
 log = logging.getLogger("holdfast.mcp")
 
-_HANDLERS: dict[str, Callable[[Call, Json], Awaitable[Any]]] = {
+_HANDLERS: dict[str, Callable[[ToolCall, Json], Awaitable[Any]]] = {
     "status": sessions.status,
     "run": sessions.run,
     "exec": sessions.exec_,
@@ -56,13 +56,13 @@ def client_name(ctx: Any) -> str:
     return str(params.client_info.name) if params is not None else ""
 
 
-class Surface:
+class McpServer:
     """The handlers of one server. `who` says whom a request acts for; `wait_max` is the configured limit, if any."""
 
     def __init__(self, who: Who, wait_max: float | None) -> None:
         self._who, self._wait_max = who, wait_max
         self._tools = types.ListToolsResult.model_validate({"tools": schemas.listed(paths=AsyncHost.local_files)})
-        self._buses: dict[InMemorySubscriptionBus, Watchers] = {}  # one for each open listen stream
+        self._buses: dict[InMemorySubscriptionBus, Subscriptions] = {}  # one for each open listen stream
 
     # -- tools
 
@@ -81,12 +81,14 @@ class Surface:
                 raise HoldfastError("invalid", *wrong)
             agent = await self._who(ctx)
             limit = time_limits.limit(self._wait_max, client_name(ctx))
-            call = Call(agent, ctx, limit, params.input_responses, params.request_state)
+            call = ToolCall(agent, ctx, limit, params.input_responses, params.request_state)
             answer = await _HANDLERS[name](call, args)
         except HoldfastError as e:
             return _failed(e)
         except (MCPError, OSError) as e:
-            return _failed(of_the_disk(e) or HoldfastError("failed", str(e)[:500], "look at status, then try again"))
+            return _failed(
+                from_disk_error(e) or HoldfastError("failed", str(e)[:500], "look at status, then try again")
+            )
         except Exception as e:
             log.exception("tool %s failed", name)
             return _failed(HoldfastError("internal", f"internal error: {e!r:.300}", "please report it"))
@@ -158,7 +160,7 @@ class Surface:
     async def listen(self, ctx: Any, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
         """One stream of the stateless era: its own bus, so that nobody hears of what another may see."""
         agent = await self._agent(ctx)
-        bus, watchers = InMemorySubscriptionBus(), Watchers()
+        bus, watchers = InMemorySubscriptionBus(), Subscriptions()
 
         async def tell(uri: str) -> None:
             await bus.publish(ResourceUpdated(uri))
@@ -184,13 +186,13 @@ class Surface:
             raise MCPError(types.INVALID_REQUEST, e.line(), e.as_dict()) from None
 
 
-def _watchers(ctx: Any) -> Watchers:
+def _watchers(ctx: Any) -> Subscriptions:
     """Those of a handshake-era connection; they end with it."""
-    connection = ctx.session._connection
+    connection = ctx.session._connection  # not public in mcp 2: held below 3, and noticed by test_private_names.py
     if "holdfast.watchers" not in connection.state:
-        connection.state["holdfast.watchers"] = made = Watchers()
+        connection.state["holdfast.watchers"] = made = Subscriptions()
         connection.exit_stack.push_async_callback(made.close)
-    found: Watchers = connection.state["holdfast.watchers"]
+    found: Subscriptions = connection.state["holdfast.watchers"]
     return found
 
 
@@ -210,7 +212,7 @@ def _failed(e: HoldfastError) -> types.CallToolResult:
 
 
 def build(who: Who, wait_max: float | None) -> tuple[Server[Any], InitializationOptions]:
-    surface = Surface(who, wait_max)
+    surface = McpServer(who, wait_max)
     server: Server[Any] = Server(
         "holdfast",
         version=VERSION,

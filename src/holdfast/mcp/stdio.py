@@ -16,7 +16,7 @@ from .server import build, client_name
 from .tools import time_limits
 
 
-class One:
+class StdioAgent:
     """The agent of this process: made with the first call that needs it, and again after a try that failed."""
 
     def __init__(self, name: str | None) -> None:
@@ -27,7 +27,7 @@ class One:
         async with self._lock:
             if self._agent is None:
                 name = self._name or identity.name_from(client_name(ctx))
-                self._agent = await identity.enlist(None, name)
+                self._agent = await identity.enrol_agent(None, name)
             return self._agent
 
     def close(self) -> None:
@@ -36,7 +36,7 @@ class One:
 
 
 async def serve(name: str | None, wait_max: str | None) -> None:
-    one = One(name or os.environ.get("HOLDFAST_OPERATOR"))
+    one = StdioAgent(name or os.environ.get("HOLDFAST_OPERATOR"))
     server, options = build(one.who, time_limits.configured(wait_max, os.environ))
     try:
         async with stdio_server() as (read, write):

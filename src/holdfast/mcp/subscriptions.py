@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 from urllib.parse import unquote
 
-from ..client.wait_for_host import until_back
+from ..client.wait_for_host import wait_for_host
 from ..model.errors import HoldfastError
 from . import resources
 from .agent import Agent
@@ -104,11 +104,11 @@ async def _follow(agent: Agent, of: str, known: str | None, tell: Callable[[], A
         except HoldfastError as e:
             if e.code not in ("host_gone", "not_found"):  # it died, or was sent to rest: the next one is listened to
                 return
-            await until_back(agent.listening.home)
+            await wait_for_host(agent.listening.home)
         await asyncio.sleep(_PAUSE_S)  # what comes meanwhile is in the next mark
 
 
-class Watchers:
+class Subscriptions:
     """The watchers of one connection, by address."""
 
     def __init__(self) -> None:

@@ -77,7 +77,7 @@ def invalid(what: str, hint: str = "") -> HoldfastError:
     return HoldfastError("invalid", what, hint)
 
 
-def of_the_disk(e: BaseException) -> HoldfastError | None:
+def from_disk_error(e: BaseException) -> HoldfastError | None:
     """What the operating system says of a disk that is full or read-only, in our words; None for anything else."""
     if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT):
         return HoldfastError("store_full", "the disk is full", "free some space; what was acknowledged is safe")

@@ -46,7 +46,7 @@ def head_bytes(value: Mapping[str, object]) -> bytes:
     return _HEAD + canonical({k: value[k] for k in ("host", "n", "hash", "at")})
 
 
-class Verdict:
+class JournalCheck:
     """What the check found; `bad` is the first entry that is not as it was written, and `reason` says why."""
 
     __slots__ = ("bad", "entries", "hash", "heads", "reason")
@@ -65,7 +65,7 @@ def verify(
     host: str,
     signed: Callable[[Json], bool],
     known: Iterable[Json] = (),
-) -> Verdict:
+) -> JournalCheck:
     """Walk the chain once. `heads` are the ones kept with it, `known` those kept elsewhere (a file, a memory)."""
     at_number: dict[int, list[Json]] = {}
     kept = set()
@@ -81,25 +81,25 @@ def verify(
     for number, body, digest, session in rows:
         n += 1
         if number != n:
-            return Verdict(n - 1, previous, checked, n, f"entry {n} is missing, {number} follows")
+            return JournalCheck(n - 1, previous, checked, n, f"entry {n} is missing, {number} follows")
         previous = sha256(previous + body).digest()
         if previous != digest:
-            return Verdict(n - 1, previous, checked, n, "its content does not match its hash")
+            return JournalCheck(n - 1, previous, checked, n, "its content does not match its hash")
         if session != filed:
             filed, mark = session, b'"session":"%b"' % session.encode() if session else _NAMES
         if (mark in body) is not (session is not None):
-            return Verdict(n - 1, previous, checked, n, "it is filed under another session than it names")
+            return JournalCheck(n - 1, previous, checked, n, "it is filed under another session than it names")
         if n in at_number:
             reason = _judge(at_number.pop(n), host, previous, signed)
             if reason:
-                return Verdict(n - 1, previous, checked, n, reason)
+                return JournalCheck(n - 1, previous, checked, n, reason)
             checked += 1
         if n % HEAD_EVERY == 0 and n not in kept:
-            return Verdict(n - 1, previous, checked, n, "the head that was signed here is missing")
+            return JournalCheck(n - 1, previous, checked, n, "the head that was signed here is missing")
     if at_number:
         last = max(at_number)
-        return Verdict(n, previous, checked, n + 1, f"the end is cut off: a head was signed at entry {last}")
-    return Verdict(n, previous, checked)
+        return JournalCheck(n, previous, checked, n + 1, f"the end is cut off: a head was signed at entry {last}")
+    return JournalCheck(n, previous, checked)
 
 
 def _judge(heads: list[Json], host: str, digest: bytes, signed: Callable[[Json], bool]) -> str:

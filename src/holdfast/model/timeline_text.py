@@ -13,7 +13,7 @@ _IT = "\0"  # stands for the session in a sentence: its name, or "it" where only
 _TEXT_SHOWN = 100  # characters of a command or a reason in a line; the data has all of it
 
 
-class Line:
+class TimelineLine:
     """A day, a time of day, and what happened."""
 
     __slots__ = ("clock", "day", "text")
@@ -22,7 +22,7 @@ class Line:
         self.day, self.clock, self.text = at[:10], at[11:19], text
 
 
-def tell(entries: Iterable[Json], *, names: bool) -> Iterator[Line]:
+def tell(entries: Iterable[Json], *, names: bool) -> Iterator[TimelineLine]:
     """Sentences in order; with `names` each says in which session it was."""
     told: set[tuple[object, object]] = set()
     for entry in entries:
@@ -32,7 +32,7 @@ def tell(entries: Iterable[Json], *, names: bool) -> Iterator[Line]:
         if entry.get("exec_id") and key in told:
             continue
         told.add(key)
-        yield Line(str(entry["at"]), sentence(entry, names=names))
+        yield TimelineLine(str(entry["at"]), sentence(entry, names=names))
 
 
 def sentence(entry: Json, *, names: bool) -> str:

@@ -158,8 +158,8 @@ def _declare(lib: ctypes.CDLL) -> None:
 
 
 # Callbacks are shared by all terminals: one ctypes closure each instead of four per screen. The engine hands back
-# the terminal's number as user data, which leads to its `Terminal` here.
-_terminals: weakref.WeakValueDictionary[int, Terminal] = weakref.WeakValueDictionary()
+# the terminal's number as user data, which leads to its `GhosttyTerminal` here.
+_terminals: weakref.WeakValueDictionary[int, GhosttyTerminal] = weakref.WeakValueDictionary()
 _numbers = itertools.count(1)
 
 
@@ -200,7 +200,7 @@ _CALLBACKS = (
 )
 
 
-class Terminal:
+class GhosttyTerminal:
     """One engine terminal: owns the native handle and collects what the engine replies to the program."""
 
     def __init__(self, handle: int, cols: int, rows: int) -> None:
@@ -215,13 +215,13 @@ class Terminal:
             self.set(option, ctypes.cast(callback, c_void_p))
 
     @classmethod
-    def new(cls, cols: int, rows: int) -> Terminal:
+    def new(cls, cols: int, rows: int) -> GhosttyTerminal:
         handle = c_void_p()
         _check(load().ghostty_terminal_new(None, byref(handle), cols, rows), "create a terminal")
         return cls(handle.value or 0, cols, rows)
 
     @classmethod
-    def decode(cls, snapshot: bytes, cols: int, rows: int, continuation_max: int) -> Terminal:
+    def decode(cls, snapshot: bytes, cols: int, rows: int, continuation_max: int) -> GhosttyTerminal:
         """The terminal whose state `encode` wrote; raises `EngineError` for anything else."""
         lib = load()
         decoder, handle = c_void_p(), c_void_p()

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.term import describe, ghostty, modes, snapshot, split_wide_cells
 from holdfast.term import restore as paint
 from holdfast.term.cells import Row
-from holdfast.term.ghostty import EngineError, Terminal, TerminalEngineMissing
+from holdfast.term.ghostty import EngineError, GhosttyTerminal, TerminalEngineMissing
 from holdfast.term.reset import reset_sequence
 
 __all__ = ["Screen", "TerminalEngineMissing", "reset_sequence"]
@@ -60,19 +60,19 @@ class Screen:
         _check_size(cols, rows)
         if scrollback_lines < 0:
             raise ValueError(f"scrollback_lines must not be negative, got {scrollback_lines}")
-        self._setup(Terminal.new(cols, rows), scrollback_lines, modify_other_keys=0)
+        self._setup(GhosttyTerminal.new(cols, rows), scrollback_lines, modify_other_keys=0)
         # Alternate scroll starts off, as in xterm, so that a program which turns it on is told apart.
         self._terminal.set_mode(ghostty.OPT_MODE_DEFAULT, modes.ALTERNATE_SCROLL.number, value=False)
         self._terminal.write(b"\x1b[?1007l\x1b[?1007s")
 
-    def _setup(self, terminal: Terminal, scrollback_lines: int, *, modify_other_keys: int) -> None:
+    def _setup(self, terminal: GhosttyTerminal, scrollback_lines: int, *, modify_other_keys: int) -> None:
         self._scrollback_lines = scrollback_lines
         self._modify_other_keys = modify_other_keys  # kept here: the engine tells level 2 from the rest, no more
         self._tail = b""
         self._open_bytes = 0
         self._use(terminal)
 
-    def _use(self, terminal: Terminal) -> None:
+    def _use(self, terminal: GhosttyTerminal) -> None:
         self._terminal = terminal
         terminal.set_count(ghostty.OPT_CONTINUATION_MAX_BYTES, OPEN_MAX)
         terminal.set_count(ghostty.OPT_KITTY_IMAGE_STORAGE_LIMIT, 0)  # pictures could not be restored
@@ -157,7 +157,7 @@ class Screen:
             mended = split_wide_cells.without_halves(body, cols)
             if mended is not None:
                 cut = self._terminal
-                self._use(Terminal.decode(mended, *self.size, OPEN_MAX))
+                self._use(GhosttyTerminal.decode(mended, *self.size, OPEN_MAX))
                 self._terminal.write(unfinished)
                 cut.close()
         autowrap = modes.AUTOWRAP.number
@@ -278,7 +278,7 @@ class Screen:
         state = snapshot.parse(body)
         _check_size(state.cols, state.rows)
         try:
-            terminal = Terminal.decode(body, state.cols, state.rows, OPEN_MAX)
+            terminal = GhosttyTerminal.decode(body, state.cols, state.rows, OPEN_MAX)
         except EngineError as error:
             raise ValueError(f"not a keyframe: {error}") from error
         screen = cls.__new__(cls)

@@ -31,7 +31,7 @@ def _ran_out(run: str) -> Transaction[None]:
     yield Query("UPDATE attempt SET lease_until = {now} - 1 WHERE id = (SELECT attempt FROM run WHERE id = ?)", (run,))
 
 
-class HandsSuite:
+class ByHandSuite:
     """Every backend passes all of it."""
 
     # -- by hand: people and agents between two commands -----------------------------------------------------------

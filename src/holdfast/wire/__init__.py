@@ -1,1 +1,4 @@
-"""Bytes to messages and back, pure: the keeper's frames and the host's requests."""
+"""Bytes to messages and back, pure: the keeper's frames, the host's requests, and in `sealed` the relay's channel.
+
+Imports `model` alone.
+"""

@@ -35,7 +35,7 @@ WELCOME = 65  # JSON {v, session, generation, pid, …}
 OUTPUT = 66  # u64 offset · u8 stream (0 terminal, 1 stdout, 2 stderr) · bytes
 GAP = 67  # u64 from · u64 to · output that is gone
 END = 68  # u64 offset · the asked range is complete, or the session has ended here
-ACK = 69  # u64 seq · u64 epoch · the input was accepted
+ACK = 69  # u64 seq · u64 epoch · u8 flags (1: echo was off) · the input was accepted
 RESULT = 70  # JSON {id, ok: {…}} or {id, error: {…}}; a refused INPUT has {seq, error}
 GREW = 71  # u64 end
 EVENT = 72  # JSON {event: exit|ended|controls|resize|query|channels, …}
@@ -85,6 +85,16 @@ def u64_frame(kind: int, value: int) -> bytes:
 
 def pair_frame(kind: int, a: int, b: int) -> bytes:
     return frame(kind, _U64U64.pack(a, b))
+
+
+def ack(seq: int, epoch: int, echo_off: bool) -> bytes:
+    return frame(ACK, _U64U64.pack(seq, epoch) + (b"\x01" if echo_off else b"\x00"))
+
+
+def parse_ack(payload: bytes) -> tuple[int, int, bool]:
+    """seq, epoch, and whether the terminal did not show what was typed. More flags may come: they are left alone."""
+    seq, epoch = _unpack(_U64U64, payload[:16])
+    return seq, epoch, bool(payload[16:17] and payload[16] & 1)
 
 
 def parse_u64(payload: bytes) -> int:

@@ -25,11 +25,13 @@ print(*sorted(name for name in set(sys.modules) - before if not name.startswith(
 """
 
 
+@pytest.mark.process
 def test_rows_load_neither_typing_nor_msgspec_nor_anything_else() -> None:
     done = subprocess.run([sys.executable, "-S", "-c", _with_path(_LOADED)], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
 
+@pytest.mark.process
 def test_a_common_command_loads_the_first_room_alone() -> None:
     program = 'from holdfast.api.operation import OPERATIONS, find\nfind("ls")\nprint(len(OPERATIONS))'
     done = subprocess.run([sys.executable, "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True)

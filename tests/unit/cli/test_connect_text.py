@@ -14,6 +14,7 @@ from holdfast.cli.agents.connecting import agent_programs, change_plan, json_edi
 from holdfast.cli.agents.connecting.agent_programs import File, Value
 from holdfast.cli.agents.connecting.json_positions import BrokenError, scan
 from holdfast.model.errors import HoldfastError
+from tests.support.soak import examples
 
 ENTRY = {"command": "/opt/hold", "args": ["mcp"]}
 SERVERS = [Value(("mcpServers", "holdfast"), ENTRY)]
@@ -163,7 +164,7 @@ def test_connecting_from_another_place_replaces_what_we_wrote_and_still_leads_ba
         ("json", "{", "line 1"),
         ("json", '{"a": 1,}', "another value"),
         ("json", "{\n  // c\n}", "line 2"),
-        ("json", "[]", "no object"),
+        ("json", "[]", "it is not a JSON object"),
         ("json", '{"mcpServers": []}', "mcpServers"),
         ("jsonc", '{"a": /* ', "a value"),
         ("json", '{"a": tru}', "a value"),
@@ -199,7 +200,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.dictionaries(st.text(max_size=5), values, max_size=4),
     st.sampled_from([None, 0, 1, 2, 4, "\t"]),
@@ -218,7 +219,7 @@ def test_any_json_comes_back_to_the_byte(data: dict[str, Any], indent: Any, esca
     assert json.loads(left) == {**data, "mcpServers": data.get("mcpServers", {})}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text(st.characters(codec="utf-8"), max_size=40))
 def test_any_path_is_a_toml_string_that_reads_back(path: str) -> None:
     text = json_edit.apply("a = 1\n", toml_edit.put("a = 1\n", ("mcp_servers", "holdfast"), {"command": path}))

@@ -27,7 +27,7 @@ def told(message: keeper_messages.Message) -> tuple[object, ...]:
 
 
 def test_messages_are_the_same_however_the_bytes_are_cut() -> None:
-    whole = [told(m) for m in keeper_messages.Hearing().feed(SENT)]
+    whole = [told(m) for m in keeper_messages.KeeperDecoder().feed(SENT)]
     assert whole == [
         ("Output", b"abc", 7, 2),
         ("Gap", 20, 10),
@@ -37,7 +37,7 @@ def test_messages_are_the_same_however_the_bytes_are_cut() -> None:
         ("End",),
     ]
     for size in range(1, len(SENT)):
-        hearing = keeper_messages.Hearing()
+        hearing = keeper_messages.KeeperDecoder()
         pieces = [m for at in range(0, len(SENT), size) for m in hearing.feed(SENT[at : at + size])]
         output = [m for m in pieces if isinstance(m, keeper_messages.Output)]
         assert [m.offset for m in output] == [7, *(m.end for m in output[:-1])]
@@ -47,7 +47,7 @@ def test_messages_are_the_same_however_the_bytes_are_cut() -> None:
 
 
 def test_output_is_handed_on_before_its_frame_is_complete() -> None:
-    hearing = keeper_messages.Hearing()
+    hearing = keeper_messages.KeeperDecoder()
     assert [told(m) for m in hearing.feed(keeper_frames.output_head(7, 0, 1000) + b"abc")] == [("Output", b"abc", 7, 0)]
     assert [told(m) for m in hearing.feed(b"def")] == [("Output", b"def", 10, 0)]
 
@@ -55,7 +55,9 @@ def test_output_is_handed_on_before_its_frame_is_complete() -> None:
 @pytest.mark.parametrize("length", [0, 9, FRAME_BYTES_MAX + 1])
 def test_an_output_frame_that_cannot_be_is_refused(length: int) -> None:
     with pytest.raises(keeper_frames.ProtocolError):
-        list(keeper_messages.Hearing().feed(length.to_bytes(4, "big") + bytes([keeper_frames.OUTPUT]) + bytes(20)))
+        list(
+            keeper_messages.KeeperDecoder().feed(length.to_bytes(4, "big") + bytes([keeper_frames.OUTPUT]) + bytes(20))
+        )
 
 
 def test_output_says_where_the_next_byte_stands() -> None:

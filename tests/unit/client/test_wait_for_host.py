@@ -30,7 +30,7 @@ async def test_a_host_that_comes_is_told_by_the_kernel_and_not_tried_for(
 ) -> None:
     monkeypatch.setattr(wait_for_host, "_MOST_S", 3600.0)  # so that no try of its own can find it
     tries, home = Tries(monkeypatch), Home(str(tmp_path))
-    waiting = asyncio.ensure_future(wait_for_host.until_back(home))
+    waiting = asyncio.ensure_future(wait_for_host.wait_for_host(home))
     await until_async(lambda: tries.count == 1)
     sock = listen(home.socket)
     try:
@@ -53,7 +53,7 @@ async def test_without_word_from_the_kernel_each_pause_is_twice_as_long_up_to_a_
 
     monkeypatch.setattr(wait_for_host, "_stirred", pause)
     with pytest.raises(asyncio.CancelledError):
-        await wait_for_host.until_back(home)
+        await wait_for_host.wait_for_host(home)
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
@@ -61,6 +61,6 @@ async def test_a_host_that_is_there_is_not_waited_for(tmp_path: Path) -> None:
     home = Home(str(tmp_path))
     sock = listen(home.socket)
     try:
-        await asyncio.wait_for(wait_for_host.until_back(home), 60)
+        await asyncio.wait_for(wait_for_host.wait_for_host(home), 60)
     finally:
         sock.close()

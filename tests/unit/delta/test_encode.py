@@ -14,9 +14,10 @@ from holdfast.delta import encode
 from holdfast.delta.encode import Encoder, restore, state_hash, values
 from holdfast.delta.value_codec import JSON
 from holdfast.model.errors import HoldfastError
+from tests.support.soak import examples
 
 # On a shared machine slowness is no finding.
-calm = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+calm = settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 NUMBERS = st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 LEAVES = st.none() | NUMBERS | st.text(max_size=20)
 VALUES = st.recursive(

@@ -45,7 +45,7 @@ async def test_a_start_that_is_taken_in_the_moment_it_is_looked_for_is_not_told_
     lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT, 0o600)
     looked = handed.on_its_way
 
-    def taken(roles: str, zygote: int | None) -> bool:
+    def taken(roles: str, zygote: int | None) -> list[tuple[int, int]]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return looked(roles, zygote)
 
@@ -54,8 +54,8 @@ async def test_a_start_that_is_taken_in_the_moment_it_is_looked_for_is_not_told_
     try:
         await registry.adopt_all()
         session = registry.sessions["ses_late"]
-        assert (session.state, session.unresponsive) == ("live", True)
+        assert (session.state, session.unreachable) == ("live", True)
     finally:
         os.close(lock)
-    await until_async(lambda: session.settling is None, timeout=60)
+    await until_async(lambda: session.reach is None, timeout=60)
     assert session.state == "lost"  # whoever had it is gone

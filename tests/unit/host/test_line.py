@@ -12,6 +12,7 @@ from holdfast.host.observe import look
 from holdfast.host.sessions.keeper_link import KeeperLink
 from holdfast.host.sessions.registry import Registry
 from holdfast.host.sessions.session import Session
+from holdfast.host.sessions.state import Event, State
 from holdfast.host.sessions.zygote import Zygote
 from holdfast.model.home import Home
 from holdfast.wire import keeper_frames
@@ -57,7 +58,8 @@ async def test_an_answer_that_is_older_than_an_event_behind_it_does_not_undo_it(
         link.hail({})
         await keeper.says((keeper_frames.WELCOME, status(keeper=1, pid=2)))
         assert await link.welcomed()
-        registry.linked(session, link)
+        session.move_to(State.DISCONNECTED)
+        registry.lines.happened(session, Event.WELCOMED, link)
         asking = asyncio.create_task(look.end(session))
         number = (await keeper.asked())["id"]
         taken: Json = {"event": "controls", "controls": HELD}

@@ -49,6 +49,7 @@ def test_an_id_has_its_prefix_and_letters_nobody_misreads() -> None:
     assert len(ids.new("", 6)) == 6
 
 
+@pytest.mark.process
 def test_a_forked_process_makes_ids_of_its_own() -> None:
     ids.new("req_")  # some are made ahead now
     read, write = os.pipe()

@@ -9,6 +9,8 @@ import pytest
 
 from holdfast.term import ghostty
 
+pytestmark = pytest.mark.process
+
 
 def _python(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.term.plain_text import to_text
+from tests.support.soak import examples
 from tests.unit.term.test_queries import OTHERS, QUESTIONS
 
 CASES = {
@@ -46,7 +47,7 @@ def test_every_known_sequence_disappears(sequence: bytes) -> None:
     assert to_text(b"a" + sequence + b"b") == "ab"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=300))
 def test_nothing_but_text_comes_out(data: bytes) -> None:
     assert all(

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.term.queries import MAYBE_QUERY
+from tests.support.soak import examples
 
 QUESTIONS = [
     b"\x1b[c",
@@ -166,7 +167,7 @@ def test_ordinary_output_is_no_maybe(other: bytes) -> None:
     assert MAYBE_QUERY.search(b"text" + other + b" text") is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=200).map(lambda data: data.replace(b"\x1b", b"")))
 def test_bytes_without_escapes_are_no_question(data: bytes) -> None:
     assert MAYBE_QUERY.search(data) is None

@@ -11,6 +11,8 @@ from holdfast.term.screen import Screen
 from tests.unit.term.compare import assert_same, restored
 from tests.unit.term.programs import NEEDS, PROGRAMS, record
 
+pytestmark = pytest.mark.process
+
 SIZES = [(80, 24), (120, 40), (43, 17)]
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.term.screen import Screen
 from holdfast.term.terminal_filter import HOLD_MAX, TerminalFilter
+from tests.support.soak import examples
 
 PASSED = [
     b"plain text\r\n",
@@ -368,7 +369,7 @@ _bits = st.sampled_from(
 _streams = st.lists(st.one_of(_bits, st.binary(max_size=8)), max_size=14).map(b"".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(_streams, st.lists(st.integers(min_value=0, max_value=10_000), max_size=12), st.sampled_from([128, HOLD_MAX]))
 def test_any_split_of_a_stream_gives_the_same_result(data: bytes, cuts: list[int], hold_max: int) -> None:
     whole = through(data, None, hold_max)
@@ -385,13 +386,13 @@ def test_what_is_taken_away_joins_no_half_character_to_a_control(taken: bytes) -
         assert b"\xc2\x9b" not in shown
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(_streams)
 def test_filtering_twice_changes_nothing_more(data: bytes) -> None:
     assert through(through(data)) == through(data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     _streams.filter(lambda data: not set(data) & set(range(0x80, 0x100))), st.lists(st.integers(0, 10_000), max_size=6)
 )
@@ -400,7 +401,7 @@ def test_a_real_emulator_finds_nothing_to_answer_in_what_is_left(data: bytes, cu
         assert screen.feed(through(data, cuts)) == b""
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=200).map(lambda data: data.replace(b"\x1b", b"").replace(b"\x05", b"").replace(b"\xc2", b"")))
 def test_bytes_without_escapes_pass_at_once(data: bytes) -> None:
     assert TerminalFilter().strip(data) == data

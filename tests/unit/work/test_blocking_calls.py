@@ -16,6 +16,8 @@ from holdfast.work.blocking_calls import NEAR, NearWork, growing
 from holdfast.work.service import Work
 from tests.support.home import until_async
 
+pytestmark = pytest.mark.process
+
 _THREADS, _STEPS = 8, 12
 
 

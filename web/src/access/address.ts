@@ -1,4 +1,4 @@
-// What can be reached by an address, and what to do where another device cannot.
+// Who can reach an address, and what to do if another device cannot.
 
 export type Reach = "alone" | "plain" | "sealed";
 
@@ -16,13 +16,13 @@ export function reach(address: string): Reach {
 
 /** Lines for people, each with a command where there is one. */
 export function advice(reached: Reach, address: string): { text: string; code?: string }[] {
-  if (reached === "plain") return [{ text: "This address is not encrypted: whoever is on that network can read it. A VPN's address is fine; a café's network is not." }];
+  if (reached === "plain") return [{ text: "This address is not encrypted: traffic, including the link, is readable on that network. Use it in a VPN, not on a public network." }];
   if (reached === "sealed") return [];
   const port = new URL(address).port || "80";
   return [
-    { text: "This address is this machine alone: a phone cannot open it. To reach it from elsewhere:" },
-    { code: `ssh -L ${port}:127.0.0.1:${port} HOST`, text: "on the other device, which then opens this very link;" },
+    { text: "This address works on this machine only: a phone cannot open it. To reach it from another device:" },
+    { code: `ssh -L ${port}:127.0.0.1:${port} HOST`, text: "on the other device, which then opens this link;" },
     { code: `hold up --web ADDRESS:${port}`, text: "with the address of this machine in your VPN;" },
-    { code: `hold up --web ${port} --web-url https://NAME`, text: "behind a reverse proxy of yours. Then make a new link." },
+    { code: `hold up --web ${port} --web-url https://NAME`, text: "behind your reverse proxy. Then make a new link." },
   ];
 }

@@ -9,7 +9,7 @@ export const MEANINGS: Record<string, string> = {
 export const verbs = Object.keys(MEANINGS);
 export const PEOPLE_ONLY = ["approve", "delegate", "enrol"];
 
-/** What most would mean: an agent works, a person looks and types, a service looks. */
+/** The default choice: an agent works, a person views and types, a service views. */
 export function usual(kind: Kind): string[] {
   if (kind === "agent") return verbs.filter((v) => !PEOPLE_ONLY.includes(v));
   return kind === "human" ? ["view", "request_control", "type"] : ["view"];

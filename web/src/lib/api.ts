@@ -1,4 +1,4 @@
-// Requests to the host's API: JSON there and back, and an error as it was said.
+// Requests to the host's API: JSON in both directions, and errors.
 
 export class ApiError extends Error {
   constructor(
@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** What is told when a request is refused for want of a login. */
+/** Called when a request is refused because the login has ended. */
 let onLoggedOut: () => void = () => undefined;
 export function whenLoggedOut(tell: () => void): void {
   onLoggedOut = tell;

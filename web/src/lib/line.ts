@@ -1,4 +1,4 @@
-// A WebSocket that is meant to stay: it notices silence, and comes back by itself.
+// A persistent WebSocket: it detects silence, and reconnects on its own.
 //
 // The network can be gone without a word (a stalled radio, a sleeping laptop), so silence counts as an end. There is one
 // attempt at a time, because browsers make them one after the other: one that hangs is let go when the host answers
@@ -21,7 +21,7 @@ export interface LineEvents {
   message(data: string | ArrayBuffer): void;
   /** It is connected (the first message arrived), or it is not. */
   connected(yes: boolean): void;
-  /** The server has ended it for good: there is no use in trying again. */
+  /** The server has closed it for good: do not retry. */
   over(code: number): void;
 }
 

@@ -8,7 +8,7 @@ class Live {
   me = $state.raw<Me | null>(null);
   login = $state<"unknown" | "out" | "in">("unknown");
   connected = $state(false);
-  /** Not connected for long enough to say so: a moment of it is nobody's business. */
+  /** Not connected for long enough to show it; short interruptions are not shown. */
   away = $state(false);
   problem = $state("");
   now = $state(Date.now());

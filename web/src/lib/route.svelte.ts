@@ -31,7 +31,7 @@ export function go(to: string, replace = false): void {
   route.read();
   if (replace) return;
   window.scrollTo(0, 0);
-  // What was pressed is gone with its page: whoever goes on by keyboard begins at the new one.
+  // What was pressed is gone with its page: keyboard users continue at the new one.
   document.getElementById("main")?.focus({ preventScroll: true });
 }
 

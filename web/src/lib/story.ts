@@ -1,4 +1,4 @@
-// The journal's entries as words, for the page; the command line tells them the same way.
+// The journal's entries as sentences, for the page; the command line uses the same ones.
 import { plain } from "./text";
 import type { Entry } from "./types";
 
@@ -6,7 +6,7 @@ type Who = { name?: string; operator?: string } | string | null | undefined;
 
 function name(who: unknown): string {
   const one = who as Who;
-  return plain(typeof one === "string" ? one : (one?.name ?? one?.operator ?? "somebody"), 60);
+  return plain(typeof one === "string" ? one : (one?.name ?? one?.operator ?? "an operator"), 60);
 }
 
 const TARGETS: Record<string, string> = { tree: "everything", foreground: "the foreground job", main: "the main program" };
@@ -21,9 +21,9 @@ const WORDS: Record<string, (e: Entry) => string> = {
   take: (e) => `took the controls${e.from ? ` from ${name(e.from)}` : ""}`,
   hand: (e) => `handed the controls to ${name(e.to)}${e.note ? `: “${plain(String(e.note), 300)}”` : ""}`,
   preempt: (e) => `took the controls${e.from ? ` from ${name(e.from)}` : ""}${e.forced ? " by force" : ""}`,
-  release: () => "gave the controls back",
+  release: () => "released the controls",
   away: () => "is away and still holds the controls",
-  expire: () => "lost the controls: their time was over",
+  expire: () => "lost the controls: their time expired",
   attach: (e) => `attached${e.via ? ` by ${plain(String(e.via), 20)}` : ""}`,
   detach: () => "went away",
   resize: (e) => `resized it to ${Array.isArray(e.size) ? e.size.join("×") : ""}`,
@@ -35,7 +35,7 @@ const WORDS: Record<string, (e: Entry) => string> = {
 
 function ended(exit: unknown): string {
   const end = exit as { code?: number | null; signal?: string | null; known?: boolean } | null;
-  if (!end || end.known === false) return "ended, nobody saw how";
+  if (!end || end.known === false) return "ended, exit status unknown";
   return end.signal ? `ended by ${end.signal}` : `ended with exit ${end.code}`;
 }
 

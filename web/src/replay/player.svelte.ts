@@ -5,7 +5,7 @@ import { fromBase64 } from "../lib/text";
 import type { Mark, Recording } from "../lib/types";
 import { chosen, choose, Hand, onGlass, READABLE_PX } from "../session/letters";
 
-const IDLE_S = 2; // a pause is never longer than this: nobody scrubs through a night
+const IDLE_S = 2; // a pause is never longer than this: long idle times are cut
 const KEPT_BYTES = 32 * 1024 * 1024; // of a long session the latest so much: more would not fit into a phone
 const USUAL_PX = 15; // of letters, where the whole terminal has room at that size
 const PAUSE_BYTES = 512 * 1024; // written at once before the page may breathe

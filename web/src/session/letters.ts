@@ -1,4 +1,4 @@
-// The size of a terminal's letters, as somebody chose it; and fingers that move a terminal about and pinch it.
+// The chosen font size of a terminal, and touch gestures that move and zoom it.
 import type { Terminal } from "@xterm/xterm";
 
 const KEY = "letters";

@@ -32,7 +32,7 @@ export class Viewer {
   private scale: Scale;
   private base: number;
   private hand: Hand | null = null;
-  /** How large letters are to be, in pixels, where somebody said so. */
+  /** The chosen font size in pixels, if any. */
   letters = $state(chosen());
   private watch: ResizeObserver;
   private unbind = new AbortController();
@@ -66,7 +66,7 @@ export class Viewer {
     return this.controls?.mine ?? false;
   }
 
-  /** Somebody else has the controls: typing would be refused, so it is not even tried. */
+  /** Another operator has the controls: typing would be refused, so it is not sent. */
   get watching(): boolean {
     return Boolean(this.controls?.holder) && !this.mine;
   }
@@ -82,7 +82,7 @@ export class Viewer {
     this.acted = true;
     this.refused = false;
     if (!this.attachment.take(force)) this.unsent();
-    else if (this.watching && this.controls?.holder_kind === "human" && !force) this.notice = `${plain(this.controls.name ?? "somebody", 80)} is asked for the controls…`;
+    else if (this.watching && this.controls?.holder_kind === "human" && !force) this.notice = `Asking ${plain(this.controls.name ?? "the holder", 80)} for the controls…`;
   }
 
   release(): void {
@@ -128,7 +128,7 @@ export class Viewer {
   private may(): boolean {
     if (this.exit !== undefined || this.over) return false;
     if (!this.watching) return true;
-    this.notice = `${plain(this.controls?.name ?? "somebody", 80)} holds the controls. Take over to type.`;
+    this.notice = `${plain(this.controls?.name ?? "Another operator", 80)} holds the controls. Take over to type.`;
     return false;
   }
 
@@ -172,7 +172,7 @@ export class Viewer {
       this.fit();
     } else if (message.kind === "taken") this.notice = `${plain(message.by.name, 80)} took the controls.${noted(message.note)}`;
     else if (message.kind === "handed") this.notice = `${plain(message.by.name, 80)} handed you the controls.${noted(message.note)}`;
-    else if (message.kind === "gap") this.notice = `Output from byte ${message.from} to ${message.to} is no longer kept.`;
+    else if (message.kind === "gap") this.notice = `Output from byte ${message.from} to ${message.to} is no longer stored.`;
     else if (message.kind === "refused") {
       this.notice = [message.error.message, message.error.hint].filter(Boolean).join(": ");
       this.refused = message.seq == null && this.watching && this.controls?.holder_kind === "human";
@@ -194,7 +194,7 @@ export class Viewer {
     return { cols: Math.max(20, Math.floor(width / (cell.width * scale))), rows: Math.max(5, Math.floor(height / (cell.height * scale))) };
   }
 
-  /** The holder's window sizes the terminal; everyone sees all of it, with smaller letters where it must be. */
+  /** The holder's window sizes the terminal; all viewers see the whole terminal, with a smaller font if necessary. */
   private fit(): void {
     const size = this.wanted();
     const cell = cells(this.term);

@@ -1,10 +1,10 @@
-"""Save the home to one file (tar.gz): sessions, output, exits, commands run. Works while everything runs.
+"""Save the home to one file (tar.gz): sessions, output, exits, commands. Sessions keep running while it is written.
 
   hold backup holdfast.tar.gz
   hold backup - | ssh elsewhere 'cat > holdfast.tar.gz'
 
-Sessions' environments are in it: the file is readable by you alone, keep it so. Processes are not: restored, a session
-that ran shows as lost, with its output.
+The file holds the sessions' environments, so only you can read it; keep it that way. It holds no processes: after a
+restore, a session that was running is shown as lost, with its output.
 """
 
 from __future__ import annotations
@@ -28,28 +28,30 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="where to write it; - is stdout")
+    parser.add_argument("file", metavar="FILE", help="the file to write (-: stdout)")
     arguments.json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     home = Host(autostart=False).home.path
     if not os.path.isdir(home):
-        raise not_found(f"there is no home at {home}", "nothing has been started here yet")
+        raise not_found(f"no home at {home}", "start a first session: hold run")
     check_home(home)
     about = {"version": VERSION, "created_at": rfc3339(time.time()), "home": home}
     if args.file == "-":
         if sys.stdout.isatty() or args.json:
-            raise invalid("a backup is no text to show", "hold backup FILE, or send it on: hold backup - | …")
+            raise invalid(
+                "refusing to write a backup to the terminal", "hold backup FILE, or pipe it: hold backup - | …"
+            )
         backup.write(home, sys.stdout.buffer, about)
         return 0
     path = os.path.abspath(args.file)
     if os.path.realpath(path).startswith(os.path.realpath(home) + os.sep):
-        raise invalid("the backup would lie in the home that it saves", "write it elsewhere")
+        raise invalid("the backup file would be inside the home that it saves", "choose a path outside the home")
     try:
         counts = _write(home, path, about)
     except OSError as e:
-        raise HoldfastError("failed", f"cannot write {path}: {e.strerror or e}", "choose another place") from None
+        raise HoldfastError("failed", f"cannot write {path}: {e.strerror or e}", "choose another path") from None
     facts = {"file": path, **counts, "size": os.stat(path).st_size, **about}
     if args.json:
         printing.print_json(facts)
@@ -61,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(home: str, path: str, about: dict[str, str | None]) -> dict[str, int]:
-    """Beside it first, so that an older backup of that name stays whole until the new one is."""
+    """Write a temporary file next to it first, so that an older backup stays whole until the new one is complete."""
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         with open(path, "wb") as f:  # a pipe or a device is written to, not replaced
             return backup.write(home, f, about)

@@ -1,4 +1,4 @@
-"""Completion of commands, options and session names for your shell.
+"""Print the shell completion script for commands, options and session names.
 
 source <(hold completion bash)          in ~/.bashrc
 source <(hold completion zsh)           in ~/.zshrc, after compinit
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     if args.sessions:
         return _sessions(with_ended=args.sessions == "all")
     if args.shell is None:
-        raise HoldfastError("usage", "for which shell?", "hold completion bash, zsh or fish")
+        raise HoldfastError("usage", "which shell?", "hold completion bash, zsh or fish")
     from . import completion_scripts
 
     sys.stdout.write(completion_scripts.script(args.shell))
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sessions(*, with_ended: bool) -> int:
-    """Names, one a line. A press of Tab starts no host and shows no error."""
+    """Print session names, one per line; start no host and show no error."""
     from ...client._sync.host import Host
 
     try:

@@ -1,4 +1,4 @@
-"""Completion scripts made from the commands' own parsers, so that they cannot say less or more than those do."""
+"""Completion scripts, generated from the commands' parsers so that the two cannot differ."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# What can stand in an argument's place: words, or one of the kinds `session`, `file`, `folder`, `command`, `any`.
+# What an argument can be: fixed words, or one of the kinds `session`, `file`, `folder`, `command`, `any`.
 _KINDS = {"SESSION": "session", "FILE": "file", "DIR": "folder", "CMD": "command"}
 _WORDS = {
     "SIGNAL": "TERM KILL INT HUP QUIT STOP CONT USR1 USR2 WINCH",
     "CONDITION": "exit input quiet port= text= done=",
     "POLICY": "never on-failure always",
 }
-# These make no sense for a session that has ended; the others are offered the ended ones too.
+# These commands complete running sessions only; the others complete ended sessions too.
 _LIVE_ONLY = frozenset({"attach", "send", "exec", "kill", "stop", "take", "release", "hand"})
 
 
@@ -38,7 +38,7 @@ class Argument:
 
 
 class Command:
-    """One command: what `hold NAME` takes."""
+    """One command and its arguments."""
 
     __slots__ = ("name", "options", "positionals", "sessions", "summary")
 
@@ -213,7 +213,7 @@ def _zsh_specs(command: Command) -> list[str]:
 
 
 def _zsh_action(argument: Argument, command: Command) -> str:
-    """The blank before our own function keeps zsh from putting arguments of its own before ours."""
+    """The leading blank keeps zsh from adding its own arguments to the function call."""
     return {
         "session": f" _hold_sessions {command.sessions}",
         "file": "_files",

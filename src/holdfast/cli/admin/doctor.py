@@ -1,9 +1,9 @@
-"""Check this machine, this home and its host; say what was seen and what to do. Exit 1 if anything fails.
+"""Check this machine, this home and its host, and say what to fix. Exit 1 if a check fails.
 
   hold doctor
-  hold doctor --deep       also read every log against its checksums
+  hold doctor --deep       also verify the checksums of every log
 
-Nothing is started and nothing is changed.
+It starts nothing and changes nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SIGN = {"ok": "✓", "warn": "!", "fail": "✗"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--deep", action="store_true", help="read every log against its checksums")
+    parser.add_argument("--deep", action="store_true", help="verify the checksums of every log")
     arguments.json_flag(parser)
 
 

@@ -1,7 +1,7 @@
-"""Stop the host. Sessions go on without it, and the next command starts it again. --all ends the sessions too.
+"""Stop the host. Sessions keep running, and the next command starts a host again. --all ends the sessions too.
 
 hold down
-hold down --all                ends every session, after asking
+hold down --all                ends every session, after a confirmation
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
-_GONE_S = 30.0  # a daemon leaves within milliseconds; a starved machine may need longer
+_GONE_S = 30.0  # a daemon exits within milliseconds; a busy machine may need longer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         host.call("down", all=args.all, why=args.why)
     except HoldfastError as e:
         if e.code != "host_gone":
-            raise  # else it left before its answer came: that is what was asked for
+            raise  # else it exited before its answer came, which is the request
     _until_gone(pidfd, about["pid"])
     return _tell(args, about, names)
 
@@ -64,7 +64,7 @@ def _has_sessions() -> bool:
 
 def _agreed(names: list[str]) -> bool:
     if not sys.stdin.isatty():
-        hint = "there is no terminal to ask at: say so with --yes"
+        hint = "no terminal to confirm at: pass --yes"
         raise HoldfastError("usage", f"--all ends {len(names)} sessions", hint)
     what = f"{len(names)} session{'' if len(names) == 1 else 's'} ({printing.safe(', '.join(names))[:200]})"
     sys.stderr.write(f"End {what} and stop the host? [y/N] ")
@@ -73,7 +73,7 @@ def _agreed(names: list[str]) -> bool:
 
 
 def _open(pid: int) -> int:
-    """A descriptor of the daemon, from before it is told: its pid may be somebody else's afterwards."""
+    """A pidfd of the daemon, opened before it is asked to stop: afterwards another process may have its pid."""
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:
@@ -85,7 +85,7 @@ def _until_gone(pidfd: int, pid: int) -> None:
         return
     try:
         if not select.select([pidfd], [], [], _GONE_S)[0]:
-            raise HoldfastError("timeout", f"the host (pid {pid}) has not ended yet", "look at its log: hold doctor")
+            raise HoldfastError("timeout", f"the host (pid {pid}) has not ended yet", "check it: hold doctor")
     finally:
         os.close(pidfd)
 
@@ -96,6 +96,6 @@ def _tell(args: argparse.Namespace, about: dict[str, Any] | None, names: list[st
     elif about is None:
         printing.note("no host is running here")
     else:
-        words = f"{len(names)} ended with it" if args.all else "sessions go on"
+        words = f"{len(names)} ended with it" if args.all else "sessions keep running"
         say(f"the host (pid {about['pid']}) has stopped; {words}", about["id"], about["pid"], *names)
     return 0

@@ -1,8 +1,8 @@
-"""Remove ended sessions and their output, or ended work. What is live, unfinished or in doubt is never touched.
+"""Remove ended sessions and their output, or ended work. Live, unfinished and in-doubt entries are never removed.
 
 hold prune
 hold prune --older-than 7d
-hold prune --work --older-than 90d       ended runs, and projects of which every task is finished, for so long
+hold prune --work --older-than 90d       runs and projects (all tasks finished) that ended before
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--older-than", type=seconds, metavar="D", help="only what ended before: 12h, 7d")
+    parser.add_argument(
+        "--older-than", type=seconds, metavar="D", help="only what ended at least this long ago: 12h, 7d"
+    )
     parser.add_argument("--work", action="store_true", help="ended runs and finished projects, with their artifacts")
     arguments.json_flag(parser)
     arguments.why(parser)
@@ -32,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         printing.print_json(done)
         return 0
     for session in done["removed"]:
-        say(f"{session['name']} ({session['id']}) is forgotten", session["name"], session["id"])
+        say(f"{session['name']} ({session['id']}) removed", session["name"], session["id"])
     if not done["removed"]:
         printing.note("nothing to remove")
     return 0
@@ -40,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _work(args: argparse.Namespace) -> int:
     if args.older_than is None:
-        raise HoldfastError("usage", "work is forgotten for ever", "say how old it must be: --older-than 90d")
+        raise HoldfastError("usage", "removing work cannot be undone", "give its minimum age: --older-than 90d")
     done = Host().work.prune(args.older_than)
     if args.json:
         printing.print_json(done)
@@ -48,7 +50,7 @@ def _work(args: argparse.Namespace) -> int:
         printing.note("nothing to remove")
     else:
         printing.note(
-            f"forgotten: {done['runs']} runs with {done['steps']} steps, {done['projects']} projects with"
+            f"removed: {done['runs']} runs with {done['steps']} steps, {done['projects']} projects with"
             f" {done['tasks']} tasks, and {printing.size(done['bytes'])} of artifacts"
         )
     return 0

@@ -1,4 +1,4 @@
-"""A text as a QR code for a terminal: two modules to a character, dark on light whatever the terminal's own colours."""
+"""Draws a QR code in a terminal: two modules per character, dark on light in every colour scheme."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DARK_ON_LIGHT, _PLAIN = "\x1b[38;5;16;48;5;231m", "\x1b[0m"
 
 
 def lines(text: str, *, coloured: bool) -> list[str]:
-    """Without colours the light modules are the drawn ones: then it is for a dark terminal, which most are."""
+    """The code's lines; without colours the light modules are drawn, which suits a dark terminal."""
     import segno  # for this one command alone
 
     made = segno.make_qr(text, error="l")  # the smallest: a screen has no dirt on it
@@ -18,7 +18,7 @@ def lines(text: str, *, coloured: bool) -> list[str]:
 
 
 def rows(matrix: Sequence[Sequence[int]], *, coloured: bool) -> list[str]:
-    """Each pair of rows as one line; 1 is dark."""
+    """Two rows of modules per line; 1 is dark."""
     flip = 0 if coloured else 1
     light = [0] * len(matrix[0])
     out = []

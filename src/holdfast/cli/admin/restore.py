@@ -1,14 +1,14 @@
-"""Bring a home back from a backup, into a home without sessions.
+"""Restore a home from a backup, into a home without sessions.
 
   hold restore holdfast.tar.gz
-  HOLDFAST_HOME=/tmp/look hold restore holdfast.tar.gz      to look at it elsewhere
-  hold restore holdfast.tar.gz --force                      move the home that is there aside first
+  HOLDFAST_HOME=/tmp/look hold restore holdfast.tar.gz      to inspect it elsewhere
+  hold restore holdfast.tar.gz --force                      move the existing home aside first
 
-What ran when the backup was taken has no process any more: it shows as lost, with its output. Nothing is started,
-whatever its restart policy; hold restart SESSION does. While sessions run in the home, also --force refuses.
+Sessions that were running when the backup was taken are shown as lost, with their output. None is started, whatever
+its restart policy; hold restart SESSION does. While sessions run in the home, --force is refused too.
 
-What the backup has the host run is off until you have looked: the [notify] of its config.toml, its backends, another
-store than its own. hold restore --confirm shows them, and turns them on.
+Commands and stores that come from the backup are off until you confirm them: [notify] in its config.toml, its
+backends, a store outside the home. hold restore --confirm shows them and turns them on.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the backup; - is stdin")
-    parser.add_argument("--confirm", action="store_true", help="turn on what a restored backup has the host run")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the backup (-: stdin)")
+    parser.add_argument("--confirm", action="store_true", help="turn on the commands and stores of a restored backup")
     parser.add_argument("--yes", action="store_true", help="with --confirm: do not ask")
-    parser.add_argument("--force", action="store_true", help="move a home with sessions aside, and stop its host")
+    parser.add_argument(
+        "--force", action="store_true", help="move an existing home with sessions aside, and stop its host"
+    )
     arguments.json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.confirm == (args.file is not None):
-        raise HoldfastError("usage", "restore a file, or confirm what was restored", "hold restore FILE, or --confirm")
+        raise HoldfastError("usage", "give either a FILE or --confirm", "hold restore FILE, or --confirm")
     if args.confirm:
         return _confirm(args)
     host = Host(autostart=False)
@@ -74,12 +76,12 @@ def _confirm(args: argparse.Namespace) -> int:
     host = Host()
     shown = _runs(host)
     if not args.json:
-        for line in shown or ["nothing that this host would run"]:
+        for line in shown or ["nothing to confirm"]:
             print(printing.safe(line))
     if not args.yes:
         if args.json or not sys.stdin.isatty():
-            raise HoldfastError("usage", "is that yours, and to be run?", "hold restore --confirm --yes")
-        if input("is that yours, and to be run? [y/N] ").strip().lower() not in ("y", "yes"):
+            raise HoldfastError("usage", "turn these on?", "hold restore --confirm --yes")
+        if input("turn these on? [y/N] ").strip().lower() not in ("y", "yes"):
             return 1
     host.call("restore_confirm")
     if args.json:
@@ -88,7 +90,7 @@ def _confirm(args: argparse.Namespace) -> int:
 
 
 def _runs(host: Host) -> list[str]:
-    """What the restored settings would have run, one line each."""
+    """The commands and stores in the restored settings, one line each."""
     import tomllib
 
     lines = []
@@ -98,7 +100,7 @@ def _runs(host: Host) -> list[str]:
     except FileNotFoundError:
         table = {}
     except (OSError, ValueError) as e:
-        raise HoldfastError("failed", f"cannot read {config_toml.FILE}: {e}", "mend it first") from None
+        raise HoldfastError("failed", f"cannot read {config_toml.FILE}: {e}", "fix it first") from None
     for name in ("notify", "store", "cache"):
         of = table.get(name)
         lines += [f"[{name}] {k} = {v}" for k, v in of.items()] if isinstance(of, dict) else []

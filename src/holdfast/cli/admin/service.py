@@ -1,12 +1,12 @@
-"""Run the host under systemd: there after a boot, back when it dies. No session depends on it.
+"""Run the host under systemd: started at boot, restarted when it dies. No session depends on it.
 
   hold service install              write holdfast.service, enable it and start it; exit 1 where systemd does not run
   hold service install --print      only show the unit
   hold service status
-  hold service uninstall            stop and remove it; sessions go on
+  hold service uninstall            stop and remove it; sessions keep running
 
-Users get a unit of their service manager, root one of the machine's; --user and --system choose. Stopping or restarting
-the unit ends the daemon alone: KillMode=process leaves keepers and programs running.
+A user gets a user unit, root a system unit; --user and --system choose. Stopping or restarting the unit ends the
+daemon only: KillMode=process leaves keepers and programs running.
 """
 
 from __future__ import annotations
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("install", "uninstall", "status"))
     parser.add_argument("--print", dest="show", action="store_true", help="only show the unit that install would write")
+    parser.add_argument("--user", dest="scope", action="store_const", const=systemd_unit.USER, help="a user unit")
     parser.add_argument(
-        "--user", dest="scope", action="store_const", const=systemd_unit.USER, help="this user's manager"
-    )
-    parser.add_argument(
-        "--system", dest="scope", action="store_const", const=systemd_unit.SYSTEM, help="the machine's (root)"
+        "--system", dest="scope", action="store_const", const=systemd_unit.SYSTEM, help="a system unit (root)"
     )
     arguments.json_flag(parser)
 
@@ -44,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         os.getuid(), user_manager=systemd_manager.user_manager(), system_manager=systemd_manager.system_manager()
     )
     if scope == systemd_unit.SYSTEM and os.getuid() != 0 and not args.show and args.action != "status":
-        raise HoldfastError("not_allowed", "a system unit is root's to write", "leave --system out, or use sudo")
+        raise HoldfastError("not_allowed", "only root can write a system unit", "leave --system out, or use sudo")
     service = Service(scope, Host(autostart=False))
     if args.show:
         sys.stdout.write(service.text())
@@ -64,7 +62,9 @@ def _install(service: Service, args: argparse.Namespace) -> int:
         print(f"the host runs as {systemd_unit.NAME}, pid {started}")
     else:
         whose = "your service manager is" if service.scope == systemd_unit.USER else "systemd is"
-        printing.note(f"hold: the host was not started: {whose} not reachable from here; run this where it is:")
+        printing.note(
+            f"hold: the host was not started: {whose} not reachable from here; run this where it is reachable:"
+        )
         for line in to_run:
             print(f"  {line}")
     _hint(service)
@@ -73,7 +73,7 @@ def _install(service: Service, args: argparse.Namespace) -> int:
 
 def _hint(service: Service) -> None:
     if service.scope == systemd_unit.USER and not service.lingers:
-        printing.note("after a logout it goes on only with lingering: loginctl enable-linger")
+        printing.note("it keeps running after a logout only with lingering: loginctl enable-linger")
 
 
 def _uninstall(service: Service, args: argparse.Namespace) -> int:
@@ -81,7 +81,7 @@ def _uninstall(service: Service, args: argparse.Namespace) -> int:
     if args.json:
         printing.print_json(_facts(service))
     else:
-        print(f"{service.path} is removed; sessions go on, the next command starts a host")
+        print(f"{service.path} is removed; sessions keep running, and the next command starts a host")
     return 0
 
 

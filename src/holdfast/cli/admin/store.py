@@ -1,11 +1,11 @@
-"""The store of this home's work: which one it is, and moving it from SQLite to PostgreSQL, checked.
+"""Set the store of this home's work, or move it from SQLite to PostgreSQL, verified.
 
-  hold store migrate postgresql://me@db/work      all of the work into an empty database; the file stays as it is
-  hold store use postgresql://me@db/work          from then on (--stdin: the password)
-  hold store use sqlite:////data/work.db          a file elsewhere; HOME/work.db is the first one again
-  hold store use --cache redis://db/0             where short-term memory is kept (off: in each process)
+  hold store migrate postgresql://me@db/work      copy all work into an empty database; the file is kept
+  hold store use postgresql://me@db/work          use it from now on (--stdin: its password)
+  hold store use sqlite:////data/work.db          another file; HOME/work.db is the default
+  hold store use --cache redis://db/0             store short-term memory there (off: in each process)
 
-It is the home's setting: a person changes it outside of any session, and not while a run is held. hold status shows it.
+It is the home's setting: a person changes it outside any session, while no run is leased. hold status shows it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _migrate(args: argparse.Namespace) -> int:
     else:
         printing.table(("TABLE", "ROWS", "SHA256"), [(t["table"], t["rows"], t["sha256"]) for t in moved["tables"]])
         printing.note(
-            f"hold: {moved['rows']:,} rows are in {moved['to']}, and the same; hold store use URL uses it."
-            f" {moved['from']} is as it was"
+            f"hold: {moved['rows']:,} rows copied to {moved['to']} and verified; to use it: hold store use URL."
+            f" {moved['from']} is unchanged"
         )
     return 0

@@ -1,15 +1,15 @@
 """Start the host, and the sessions that holdfast.toml describes (found here or in a folder above).
 
   hold up                        all of them
-  hold up web                    this one, and those it comes after
-  hold up --web 8787             also serve the console, on this machine alone, from now on (--web off: no more)
-  hold up --web 8787 --web-url https://hold.example.org     that is reached by this address too, through a proxy
+  hold up web                    this one, and those in its `after`
+  hold up --web 8787             also serve the console, on this machine only, from now on (--web off: stop)
+  hold up --web 8787 --web-url https://hold.example.org     also reached at this address, through a proxy
 
 In holdfast.toml:
 
   [session.db]
   command = "exec postgres -D data"     a string is shell source, a list is program and arguments
-  wait = "port=5432"                    before those that come after it start (60 s, or wait_timeout)
+  wait = "port=5432"                    before sessions with it in `after` start (60 s, or wait_timeout)
 
   [session.web]
   command = ["npm", "run", "dev"]
@@ -17,8 +17,8 @@ In holdfast.toml:
   env = { PORT = "3000" }
   after = "db"
 
-Also: size, restart, idle_ttl, pipes, limits = { pids, memory }. What runs already is left alone. A daemon of another
-build is replaced; its sessions go on.
+Also: size, restart, idle_ttl, pipes, limits = { pids, memory }. Running sessions are left as they are. A daemon
+of another build is replaced; its sessions keep running.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="*", help="sessions of holdfast.toml (default: all)")
-    parser.add_argument("--web", metavar="[HOST:]PORT", help="serve the console there, MCP at /mcp; off ends it")
-    parser.add_argument("--web-url", metavar="URL", help="with --web: another address that leads there")
+    parser.add_argument(
+        "--web", metavar="[HOST:]PORT", help="serve the console there, and MCP at /mcp; off: stop serving"
+    )
+    parser.add_argument("--web-url", metavar="URL", help="with --web: another address of this port")
     arguments.json_flag(parser)
     arguments.why(parser)
 
@@ -55,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if args.web_url is not None:
         web_address.public(args.web_url)
         if args.web in (None, "off"):
-            raise HoldfastError("usage", "--web-url goes with --web PORT", "hold up --web 8787 --web-url https://NAME")
+            raise HoldfastError("usage", "--web-url needs --web PORT", "hold up --web 8787 --web-url https://NAME")
     chosen = _chosen(args.name)
     host = Host()
     about = host.call("ping")["host"]
@@ -69,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         if recipe.name in live:
             made: dict[str, Any] = live[recipe.name]
             already.append(made)
-            _say(args, f"{recipe.name} runs already, it is left alone")
+            _say(args, f"{recipe.name} is already running")
         else:
             made = host.call("run", **start_request(**recipe.request(), why=args.why))
             started.append(made)
@@ -84,18 +86,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _serve(args: argparse.Namespace, host: Host) -> dict[str, Any] | None:
-    """The HTTP port: the host keeps it from now on, also when it is started again."""
+    """Serve the HTTP port: the host remembers it and serves it again after a restart."""
     listen = None if args.web == "off" else args.web
     served: dict[str, Any] | None = host.call("web", listen=listen, url=args.web_url, why=args.why)["web"]
     if served is None:
-        _say(args, "HTTP is not served any more")
+        _say(args, "HTTP is no longer served")
         return None
     link = login_link(host, served["public"] or served["url"], args.why)
     _say(args, f"the console: {link['link']}")
-    _say(args, "it works once, and for ten minutes (hold web link: another); hold mcp token AGENT lets an agent in")
+    _say(args, "the link works once, within ten minutes (another: hold web link); for an agent: hold mcp token AGENT")
     served["link"] = link["link"]
     if not web_address.is_loopback(web_address.parse(args.web)[0]):
-        _say(args, "this port is not encrypted: whoever is on that network can read it, tokens too")
+        _say(args, "this port is not encrypted: traffic, including tokens, is readable on that network")
     return served
 
 
@@ -106,7 +108,7 @@ def _chosen(names: list[str]) -> list[holdfast_toml.Recipe]:
         return holdfast_toml.in_order(holdfast_toml.parse(text, os.path.dirname(path)), names)
     if names:
         raise not_found(
-            f"there is no {holdfast_toml.FILE} here or above", "write one (hold up --help), or use hold run"
+            f"no {holdfast_toml.FILE} in this folder or above", "write one (hold up --help), or use hold run"
         )
     return []
 
@@ -117,11 +119,11 @@ def _wait(args: argparse.Namespace, session: Session, recipe: holdfast_toml.Reci
     if answer["event"] == "timeout":
         raise HoldfastError(
             "timeout",
-            f"{recipe.name} did not come to {recipe.wait} within {recipe.wait_s:g} s",
+            f"{recipe.name} did not reach {recipe.wait} within {recipe.wait_s:g} s",
             f"hold logs {recipe.name}; then hold up again",
         )
     if answer["event"] != str(recipe.wait).partition("=")[0]:
-        raise HoldfastError("failed", f"{recipe.name} ended before {recipe.wait}", f"hold logs {recipe.name} says why")
+        raise HoldfastError("failed", f"{recipe.name} ended before {recipe.wait}", f"see hold logs {recipe.name}")
 
 
 def _say(args: argparse.Namespace, text: str) -> None:
@@ -137,7 +139,7 @@ def _next_steps(about: dict[str, Any], names: list[str]) -> None:
     if names:
         first = printing.safe(names[0])
         print(
-            f"\n  hold ls                what is running\n  hold attach {first:<10} go in (leave: Ctrl-\\ then d)"
+            f"\n  hold ls                what is running\n  hold attach {first:<10} attach (detach: Ctrl-\\ then d)"
             f"\n  hold logs -f {first:<9} follow its output"
         )
     else:

@@ -1,9 +1,9 @@
-"""What takes how much room on disk: sessions' output, the work, the journal.
+"""Show disk usage of sessions' output, work and journal.
 
   hold usage
   hold usage --json      with each session, the largest first
 
-hold prune makes room; hold doctor says whether there is enough.
+hold prune frees space; hold doctor checks whether there is enough.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_SHOWN = 5  # sessions on the page; --json has all
+_SHOWN = 5  # sessions shown; --json has all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

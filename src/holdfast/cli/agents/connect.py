@@ -1,13 +1,13 @@
-"""Connect an agent's program to this host: write its configuration, and prove it with a live call.
+"""Connect an agent program to this host: write its configuration, and test it with a live call.
 
   hold connect claude                  Claude Code: the MCP server, and the hook for approvals, questions and the brief
   hold connect codex|cursor|vscode     the MCP server
-  hold connect cursor --scope project  in this project's own files instead of yours
-  hold connect claude --print          show what would change, and change nothing
-  hold connect claude --undo           take out what was put in, and nothing else
+  hold connect cursor --scope project  in this project's files instead of yours
+  hold connect claude --print          show the change without writing it
+  hold connect claude --undo           remove exactly what was added
 
-The change is shown and asked about (--yes: not asked). Then the files are read back as that program reads them, the
-server is started with the environment that program gives it, and called. A second time there is nothing to do.
+The change is shown and needs a confirmation (--yes: no question). Then the files are read back as that program reads
+them, and the server is started with the environment that program gives it, and called. A second call changes nothing.
 """
 
 from __future__ import annotations
@@ -35,10 +35,15 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("client", metavar="PROGRAM", choices=agent_programs.NAMES, help=", ".join(agent_programs.NAMES))
-    # The command that is written is a path of this machine: nothing to put into a project that others share.
-    parser.add_argument("--scope", choices=("user", "project"), default="user", help="your own files, or the project's")
-    parser.add_argument("--undo", action="store_true", help="take out what was put in")
-    parser.add_argument("--print", dest="only_print", action="store_true", help="show the change, and change nothing")
+    # The command that is written is a path of this machine, so it does not belong into a project that others share.
+    parser.add_argument(
+        "--scope",
+        choices=("user", "project"),
+        default="user",
+        help="write your files, or the project's (default: user)",
+    )
+    parser.add_argument("--undo", action="store_true", help="remove what was added")
+    parser.add_argument("--print", dest="only_print", action="store_true", help="show the change without writing it")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     arguments.json_flag(parser)
 
@@ -82,7 +87,7 @@ def _planned(file: agent_programs.File, records: config_files.Records, undo: boo
 
 
 def _write(change: Change, records: config_files.Records, undo: bool) -> None:
-    """The record first: what it tells of can then be taken back, whatever happens in between."""
+    """Write the record first, so that --undo works even if this is interrupted."""
     path, old = change.file.path, records.of(change.file.path) or {}
     folders = old.get("folders", [])
     if undo:
@@ -97,24 +102,26 @@ def _write(change: Change, records: config_files.Records, undo: bool) -> None:
 
 
 def _hold() -> list[str]:
-    """This installation's own command, absolute: it works wherever it is called from, with no environment active."""
+    """The absolute command of this installation, which works in every folder and without an active environment."""
     beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "hold")
-    module = [os.path.abspath(sys.executable), "-P", "-m", "holdfast.cli.main"]  # -P: not one that the folder has
+    module = [os.path.abspath(sys.executable), "-P", "-m", "holdfast.cli.main"]  # -P: no module of the current folder
     words = [beside] if os.access(beside, os.X_OK) else module
     if any("${" in word for word in words):
-        raise HoldfastError("failed", f"these programs replace the '${{' in {words[0]}", "install it elsewhere")
+        raise HoldfastError(
+            "failed", f"agent programs would expand the '${{' in {words[0]}", "install Holdfast in another folder"
+        )
     return words
 
 
 def _env(client: str, environ: Mapping[str, str], home: str) -> dict[str, str]:
-    """What the server must be told to find this home: nothing where it finds it by itself."""
+    """The environment that the server needs to find this home; empty for the default home."""
     there = agent_programs.passed_on(client, environ)
     found = default_home(there, os.path.expanduser("~"))
     return {} if found == home and "XDG_DATA_HOME" not in there else {"HOLDFAST_HOME": home}
 
 
 def folder_of_project() -> str:
-    """The folder that a project's files lie in: the repository's, or this one."""
+    """The folder of the project's files: the repository's root, or the current folder."""
     here = folder = os.getcwd()
     while folder != os.path.dirname(folder):
         if os.path.exists(os.path.join(folder, ".git")) or os.path.exists(os.path.join(folder, "holdfast.toml")):
@@ -124,7 +131,7 @@ def folder_of_project() -> str:
 
 
 def _diff(change: Change) -> str:
-    """What changes; around it what stands there, without its secrets."""
+    """The change as a diff, with secrets in the context lines removed."""
     import difflib
 
     before, after = (change.before or "").splitlines(), (change.after or "").splitlines()
@@ -150,7 +157,7 @@ def _agreed(count: int) -> bool:
         raise HoldfastError(
             "usage",
             f"{count} file{'s' if count > 1 else ''} would change",
-            "there is no terminal to ask at: say so with --yes, or look with --print",
+            "no terminal to confirm at: pass --yes, or look with --print",
         )
     sys.stderr.write("Write this? [y/N] ")
     sys.stderr.flush()
@@ -161,10 +168,10 @@ def _tell_proof(args: argparse.Namespace, seen: Json) -> None:
     if args.json:
         return
     server = seen["server"]
-    print(f"proof: started {' '.join(server['command'])} as {args.client} does;")
-    print(f"       it has {len(server['tools'])} tools, and its status says: {_words(server['status'])}")
+    print(f"test: started {' '.join(server['command'])} as {args.client} does;")
+    print(f"      it has {len(server['tools'])} tools; its status: {_words(server['status'])}")
     if "hook" in seen:
-        print(f"proof: the hook answers; it is called for {', '.join(seen['hook']['events'])}")
+        print(f"test: the hook answers; it is called for {', '.join(seen['hook']['events'])}")
 
 
 def _words(status: object) -> str:

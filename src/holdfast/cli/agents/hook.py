@@ -1,12 +1,12 @@
-"""The hook that Claude Code calls: its permission requests, questions and notifications become inbox items that can
-be answered from anywhere, and a new or compacted conversation begins with the resume brief.
+"""Run as Claude Code's hook: permission requests, questions and notifications become inbox items, and a new or
+compacted conversation begins with the resume brief.
 
-  hold hook claude                     reads the event on stdin, as Claude Code gives it; hold connect claude sets it up
-  hold hook claude --wait 10m          how long an approval waits; then Claude Code asks at its own terminal
+  hold hook claude                     reads the event on stdin; hold connect claude sets this up
+  hold hook claude --wait 10m          wait this long for an approval; then Claude Code asks at its own terminal
 
-It never blocks for ever and never says no by itself: without an answer, without a host or with input it cannot read, it
-prints nothing, and Claude Code goes on as if it were not there. HOLDFAST_RUN or HOLDFAST_TASK names the run whose log
-gets a note when Claude Code stops, and a checkpoint before it compacts.
+It always returns, and never denies without an answer: if there is no answer, no host, or input that it cannot read, it
+prints nothing, and Claude Code continues as if there were no hook. HOLDFAST_RUN or HOLDFAST_TASK names the run whose
+log gets a note when Claude Code stops, and a checkpoint before it compacts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...model.errors import HoldfastError
 from ..ui import arguments, printing
 from ..ui.each_session import seconds
 from .hooks import claude_events, resume_brief
-from .hooks.open_items import Kept
+from .hooks.open_items import OpenItems
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-APPROVAL_WAIT_S = 300.0  # somebody with a phone at hand; the dialog of Claude Code is open meanwhile
-QUESTION_WAIT_S = 60.0  # here its own dialog comes only afterwards: whoever sits in front of it must not wait long
-_READ_S = 10.0  # an event that has not come whole by then does not come
-_SPARE_S = 20.0  # for a host that has to be started first, and for a word to it at the end
+APPROVAL_WAIT_S = 300.0  # time for a person with a phone; the dialog of Claude Code is open too
+QUESTION_WAIT_S = 60.0  # here its own dialog opens only afterwards: a person at the terminal must not wait long
+_READ_S = 10.0  # an event that is not complete by then is given up
+_SPARE_S = 20.0  # for starting a host first, and for the last call to it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     assert isinstance(parser, arguments.Parser)
     parser.mistake = "failed"  # exit 2 from a hook would block the agent
-    parser.add_argument("agent", metavar="claude", help="whose hook it is")
-    parser.add_argument("--wait", metavar="S", help="how long to wait for an answer: 30, 10m")
-    parser.add_argument("--name", metavar="OPERATOR", default="claude", help="the agent that asks, if enrolled")
+    parser.add_argument("agent", metavar="claude", help="the agent program")
+    parser.add_argument("--wait", metavar="S", help="wait at most this long for an answer: 30, 10m")
+    parser.add_argument("--name", metavar="OPERATOR", default="claude", help="ask as this agent, if it is enrolled")
 
 
 class _TimeUpError(Exception):
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         signal.setitimer(signal.ITIMER_REAL, _wait(args, event) + _SPARE_S)
         answer = _handled(event, args)
     except _TimeUpError:
-        printing.note("hold: the hook's time is up; Claude Code asks by itself")
+        printing.note("hold: the hook timed out; Claude Code asks at its own terminal")
         return 0
     except HoldfastError as e:
         printing.note(f"hold: {e.line()}")
@@ -93,19 +93,19 @@ def _handled(event: Json, args: argparse.Namespace) -> Json | None:
     host = Host()
     used = os.environ.get("HOLDFAST_ISOLATED") or os.path.exists(host.home.ledger)
     if not used:
-        return None  # no host was ever started in this home: nobody would look
+        return None  # no host was ever started in this home: no person would see the item
     _tell_decided(event, args.name)
     if handle is None or _nothing_to_do(event, host.home.path):
         return None
     try:
         return handle(_as_agent(host, args.name), event, args)
     except HoldfastError as e:
-        printing.note(f"hold: {e.line()}")  # no host, no room, no right: Claude Code goes on by itself
+        printing.note(f"hold: {e.line()}")  # no host, no room, no right: Claude Code continues without the hook
         return None
 
 
 def _nothing_to_do(event: Json, home: str) -> bool:
-    """Known without asking the host: these events come with each prompt and each turn."""
+    """Whether the event needs no call to the host; such events come with each prompt and turn."""
     name = event["hook_event_name"]
     if name in ("PermissionRequest", "PreToolUse"):
         return not claude_events.asks(event)
@@ -114,7 +114,11 @@ def _nothing_to_do(event: Json, home: str) -> bool:
     works = os.environ.get("HOLDFAST_RUN") or os.environ.get("HOLDFAST_TASK")
     if name in ("Stop", "PreCompact"):
         return not works
-    return name in ("UserPromptSubmit", "SessionEnd") and not works and not Kept(home, claude_events.tag(event)).asks()
+    return (
+        name in ("UserPromptSubmit", "SessionEnd")
+        and not works
+        and not OpenItems(home, claude_events.tag(event)).asks()
+    )
 
 
 def _in_session() -> bool:
@@ -122,16 +126,16 @@ def _in_session() -> bool:
 
 
 def _tell_decided(event: Json, name: str) -> None:
-    """Dialogs that this event leaves behind are no longer asked. A host that is down knows of none that still waits:
-    the hook of one that does would have started it again."""
+    """Close the items whose dialogs this event decides. A host that is down has no open items: a hook that waits
+    for one would have started it again."""
     over = claude_events.over(event, time.time())
     if over is not None:
-        with contextlib.suppress(HoldfastError):  # none runs, or it is older than this
+        with contextlib.suppress(HoldfastError):  # no host runs, or an older one
             _as_agent(Host(autostart=False), name).call("decided", **over)
 
 
 def _as_agent(host: Host, name: str) -> Host:
-    """The agent's own key where it is enrolled here; else whoever the kernel says that this process is."""
+    """The agent's key if it is enrolled here; otherwise the identity that the kernel reports for this process."""
     if host.operator:
         return host
     agent = Host(operator=name, autostart=host.autostart)
@@ -167,24 +171,24 @@ def _ask(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
 def _notify(host: Host, event: Json, args: argparse.Namespace) -> Json | None:
     mine = [i for i in host.call("inbox")["items"] if i["detail"].get("why") == claude_events.tag(event)]
     if mine:
-        return None  # what it tells of is in the inbox already
+        return None  # this is in the inbox already
     text = claude_events.notification(event, _in_session()) or ""
     dialog = {**claude_events.dialog(event), "call": None}
     item = host.ask_raw(text, session=None, options=(), why=claude_events.tag(event), dialog=dialog)
-    kept = Kept(host.home.path, claude_events.tag(event))
+    kept = OpenItems(host.home.path, claude_events.tag(event))
     kept.keep([*kept.asks(), item["id"]])
     return None
 
 
 def _answers(host: Host, event: Json) -> str:
-    """What people answered meanwhile; nobody is waited for any more."""
-    kept = Kept(host.home.path, claude_events.tag(event))
+    """The answers that arrived since the last event; does not wait."""
+    kept = OpenItems(host.home.path, claude_events.tag(event))
     items = []
     for ask in kept.asks():
         try:
             items.append(host.withdraw(ask))
         except HoldfastError:
-            continue  # so old that it was forgotten
+            continue  # too old: the host removed it
     kept.forget()
     return claude_events.said_meanwhile(items)
 

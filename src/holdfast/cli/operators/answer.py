@@ -1,13 +1,13 @@
-"""Answer an inbox item: into the live stdin of the session that waits, or to the agent that asked.
+"""Answer an inbox item: the answer is typed into the waiting session, or sent to the agent that asked.
 
   hold answer ask_7 main               a question, or a program's prompt
-  hold answer ask_7                    asks for the answer, a secret without echo
+  hold answer ask_7                    prompts for the answer (a secret: without echo)
   pass show db | hold answer ask_7 --stdin
-  hold answer ask_8 --approve          what an agent wants to run, or wants the controls for
+  hold answer ask_8 --approve          a command of an agent, or a request for the controls
   hold answer ask_8 --deny --why "not on a Friday"
 
-A menu takes no answer: attach, or send keys. A prompt that is no longer there, or a dialog that was decided in the
-terminal, is not answered (exit 5). A secret is never taken from the command line.
+A menu takes no answer: attach, or send keys. If the prompt is gone, or the dialog was decided in the terminal, nothing
+is typed (exit 5). A secret is never taken from the command line.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ask", metavar="ASK", help="the item's id, or the beginning of it")
+    parser.add_argument("ask", metavar="ASK", help="the item's id, or a prefix of it")
     parser.add_argument("text", metavar="TEXT", nargs="?", help="the answer (not for secrets)")
-    parser.add_argument("--approve", action="store_true", help="yes")
-    parser.add_argument("--deny", action="store_true", help="no")
-    parser.add_argument("--stdin", action="store_true", help="the answer comes from stdin")
+    parser.add_argument("--approve", action="store_true", help="approve the request")
+    parser.add_argument("--deny", action="store_true", help="deny the request")
+    parser.add_argument("--stdin", action="store_true", help="read the answer from stdin")
     arguments.json_flag(parser)
     arguments.why(parser)
 
@@ -46,15 +46,15 @@ def run(args: argparse.Namespace) -> int:
     host = Host()
     item = host.call("asked", ask=args.ask, timeout=0)
     if item["kind"] == "menu" and item["state"] == "open" and not sum(given):
-        asks.after(item, "answer")  # nobody is asked for what would be refused
+        asks.after(item, "answer")  # no prompt for an answer that would be refused
     if item["kind"] == "secret" and args.text is not None:
         raise HoldfastError(
             "usage",
-            "a secret is never taken from the command line, where others can read it",
-            f"hold answer {args.ask} asks for it, or pass it with --stdin",
+            "a secret is never taken from the command line, which other users can read",
+            f"hold answer {args.ask} prompts for it; or pass it with --stdin",
         )
     if item["kind"] == "parked_run":
-        raise HoldfastError("usage", f"{item['id']} is no question: {item['text']}", str(item["detail"]["hint"]))
+        raise HoldfastError("usage", f"{item['id']} is not a question: {item['text']}", str(item["detail"]["hint"]))
     if args.approve or args.deny:
         done = host.answer_raw(item["id"], approve=args.approve, why=args.why)
     else:
@@ -68,13 +68,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _given(host: Host, args: argparse.Namespace, item: Json) -> Json:
-    """The answer from the command line, from stdin, or from the person at this terminal."""
+    """The answer, from the command line, from stdin, or typed at this terminal."""
     if args.text is not None:
         data = args.text.encode("utf-8", "surrogateescape")
     elif args.stdin:
-        data = (
-            secret_input.from_stdin().removesuffix(b"\n").removesuffix(b"\r")
-        )  # `echo ANSWER |` brings a line end along
+        data = secret_input.from_stdin().removesuffix(b"\n").removesuffix(b"\r")  # `echo ANSWER |` adds a line end
     elif item["kind"] == "secret":
         data = secret_input.ask(item["session_name"] or item["id"])
     else:
@@ -83,7 +81,7 @@ def _given(host: Host, args: argparse.Namespace, item: Json) -> Json:
 
 
 def _asked(host: Host, args: argparse.Namespace, item: Json) -> Json:
-    """Show the item whole, and ask."""
+    """Show the whole item, and prompt for the answer."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise HoldfastError("usage", "no answer given", "give TEXT, --approve, --deny or --stdin")
     for line in describe(item):
@@ -101,7 +99,7 @@ def _asked(host: Host, args: argparse.Namespace, item: Json) -> Json:
 
 
 def describe(item: Json) -> list[str]:
-    """The whole item for a person who decides. An approval's text was made visible by the host already."""
+    """The whole item, for the person who decides. The host already made an approval's text printable."""
     asker, detail = item["asker"], item["detail"]
     who = f"{asker['name']} ({asker['kind']})" if asker else item["session_name"]
     lines = [printing.safe(f"{item['kind'].replace('_', ' ')} from {who}")]

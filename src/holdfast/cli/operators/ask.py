@@ -1,9 +1,9 @@
-"""Ask the people of this host something: it becomes an inbox item, and stays one until it is answered.
+"""Ask a person a question: it stays in the inbox until it is answered.
 
   hold ask "Which branch do I release?" --option main --option develop --wait 10m
   hold ask "The tests need a licence key. Where is it?" --session build
 
-With --wait the answer is printed: exit 0 with it, 4 when the answer is no, 124 when none came in time.
+With --wait the answer is printed: exit 0 with an answer, 4 if the answer is no, 124 if none came in time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", help="the question")
     parser.add_argument("--session", metavar="SESSION", help="the session it is about")
-    parser.add_argument("--option", metavar="O", action="append", default=[], help="an answer to choose (repeatable)")
-    parser.add_argument("--wait", type=seconds, metavar="S", help="wait so long for the answer: 30, 10m")
+    parser.add_argument(
+        "--option", metavar="O", action="append", default=[], help="an answer to choose from (repeatable)"
+    )
+    parser.add_argument("--wait", type=seconds, metavar="S", help="wait at most this long for the answer: 30, 10m")
     arguments.json_flag(parser)
     arguments.why(parser)
 
@@ -35,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         printing.print_json(item)
     elif args.wait is None:
-        say(f"asked: {item['id']}; hold ask --wait, or hold inbox --json, shows the answer", item["id"])
+        say(f"asked: {item['id']}; hold wait --for answer={item['id']} prints the answer", item["id"])
     elif item["state"] == "answered":
         print(item["answer"])
     elif item["state"] == "open":

@@ -1,6 +1,6 @@
-"""Hand a session's controls, which you hold, to another operator, with a note about where things stand.
+"""Hand a session's controls, which you hold, to another operator, with a note.
 
-hold hand deploy --note "fixed"      back to whom you took them from
+hold hand deploy --note "fixed"      back to the operator you took them from
 hold hand deploy bot --note "the schema is migrated; run the tests next"
 """
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
     parser.add_argument(
-        "operator", metavar="OPERATOR", nargs="?", help="who gets them: a name or an id (whom you took them from)"
+        "operator", metavar="OPERATOR", nargs="?", help="a name or an id (default: the operator you took them from)"
     )
-    parser.add_argument("--note", metavar="TEXT", help="what the other should know")
+    parser.add_argument("--note", metavar="TEXT", help="what the next holder should know")
     arguments.json_flag(parser)
     arguments.why(parser)
 

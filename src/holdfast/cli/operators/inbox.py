@@ -1,8 +1,8 @@
-"""What waits for a person: sessions at a prompt, questions, approvals, requests for the controls, parked runs.
+"""List what waits for a person: sessions at a prompt, questions, approvals, requests for the controls, parked runs.
 
 hold inbox
-hold inbox -f                        each item as it comes, changes and goes
-hold answer ASK …                    answers one
+hold inbox -f                        follow: print each item as it arrives and changes
+hold answer ASK …                    answer one
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ _STYLES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what comes, until Ctrl-C")
-    parser.add_argument("-a", "--all", action="store_true", help="with what is answered, denied, expired or gone")
+    parser.add_argument("-f", "--follow", action="store_true", help="follow new items until Ctrl-C")
+    parser.add_argument(
+        "-a", "--all", action="store_true", help="also items that are answered, denied, expired or gone"
+    )
     arguments.json_flag(parser)
 
 
@@ -68,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         styles.append(("bold", _STYLES.get(item["kind"], ""), "", "", "dim", "", ""))
     printing.table(("ASK", "KIND", "SESSION", "FROM", "AGE", "STATE", "WHAT"), rows, styles)
     if not items:
-        printing.note("nothing waits for anybody")
+        printing.note("nothing waits for a person")
     return 0
 
 
@@ -83,7 +85,7 @@ def who(item: Json) -> str:
 
 
 def summary(item: Json, width: int = 120) -> str:
-    """One line of what is asked; the answer's giver where it has one. The whole is in --json and in `hold answer`."""
+    """An item in one line, with who answered it. `hold answer` and --json show it whole."""
     whole = item["detail"].get("prompt") or item["text"] if item["kind"] == "menu" else item["text"]
     text: str = whole.replace("\n", " ")
     if item["kind"] == "approval" and item["detail"].get("verb"):

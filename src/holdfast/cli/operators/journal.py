@@ -1,8 +1,8 @@
-"""Prove the journal, or take its signed head away to prove it against later.
+"""Verify the journal, or save its signed head to verify against later.
 
-hold journal verify                    every entry's hash, every signed head; names the first bad entry
+hold journal verify                    check every entry's hash and every signed head; names the first bad entry
 hold journal head --json > head.json   keep this on another machine
-hold journal verify --head head.json   finds also a journal that was cut off or written anew since
+hold journal verify --head head.json   also detects a journal that was truncated or rewritten since
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FILE_BYTES_MAX = 1 << 16  # a head is 300 bytes
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("verify", "head"))
-    parser.add_argument("--head", metavar="FILE", help="verify: a head that was kept elsewhere")
+    parser.add_argument("--head", metavar="FILE", help="verify: a head that was saved earlier")
     arguments.json_flag(parser)
 
 
@@ -49,7 +49,7 @@ def _verify(args: argparse.Namespace) -> int:
         printing.print_json(found)
     elif found["ok"]:
         say(
-            f"{found['entries']} entries and {found['heads']} signed heads are as they were written; {found['head']}",
+            f"{found['entries']} entries and {found['heads']} signed heads verified; {found['head']}",
             "ok",
             found["entries"],
             found["head"],
@@ -64,9 +64,9 @@ def _read(path: str) -> dict[str, Any]:
         with open(path, "rb") as f:
             value = json.loads(f.read(_FILE_BYTES_MAX))
     except OSError as e:
-        raise invalid(f"cannot read {path}: {e.strerror}", "hold journal head --json > FILE makes one") from None
+        raise invalid(f"cannot read {path}: {e.strerror}", "make one: hold journal head --json > FILE") from None
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise invalid(f"{path} is not a journal's head", "hold journal head --json > FILE makes one")
+        raise invalid(f"{path} is not a journal's head", "make one: hold journal head --json > FILE")
     return value

@@ -1,15 +1,15 @@
-"""Who may act on this host, and what each may do: enrol, list, grant, revoke.
+"""Manage who may act on this host, and their grants: enrol, list, grant, revoke.
 
-  hold operator add bot --kind agent                      an agent, with all it needs in sessions it starts itself
+  hold operator add bot --kind agent                      an agent, with full rights in sessions it starts itself
   hold operator add ci --kind service --grant view,exec --session 'build-*' --ttl 8h
   hold operator grant bot --grant view,type --session web --ttl 1h --why "finish the migration"
-  hold operator revoke bot                                or one grant of it: hold operator revoke grt_…
+  hold operator revoke bot                                or one of its grants: hold operator revoke grt_…
   hold operator ls
   hold operator whoami
 
 Verbs: view, start, request_control, type, signal, resize, exec, stop, work; for humans only: approve, delegate, enrol.
-A session is named by its name, its id, or a pattern; @own means the operator's own. Nobody gives more than they have.
-HOLDFAST_OPERATOR=bot makes a command act as bot: it proves that it has bot's key.
+--session takes a name, an id or a pattern; @own means the operator's own sessions. A grant is never wider than the
+rights of the operator who gives it. HOLDFAST_OPERATOR=bot makes a command act as bot, if it has bot's key.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("add", "ls", "grant", "revoke", "whoami"))
-    parser.add_argument("operator", nargs="?", metavar="OPERATOR", help="a name or an id; revoke: or a grant's")
-    parser.add_argument("--kind", choices=("human", "agent", "service"), help="of a new operator")
-    parser.add_argument("--grant", metavar="VERB,…", help="what it may do")
-    parser.add_argument("--session", metavar="GLOB", action="append", help="on which sessions (with --grant: *)")
-    parser.add_argument("--ttl", metavar="DURATION", help="for how long: 30m, 8h, 7d")
-    parser.add_argument("--depth", metavar="N", type=int, help="how often it may be passed on (needs delegate)")
-    parser.add_argument("--key", metavar="HEX", help="the public key of an operator whose secret one is elsewhere")
-    parser.add_argument("-a", "--all", action="store_true", help="ls: revoked operators too")
+    parser.add_argument("operator", nargs="?", metavar="OPERATOR", help="a name or an id; revoke: also a grant's id")
+    parser.add_argument("--kind", choices=("human", "agent", "service"), help="add: the new operator's kind")
+    parser.add_argument("--grant", metavar="VERB,…", help="the rights to give")
+    parser.add_argument("--session", metavar="GLOB", action="append", help="the sessions (default with --grant: *)")
+    parser.add_argument("--ttl", metavar="DURATION", help="how long the grant is valid: 30m, 8h, 7d")
+    parser.add_argument("--depth", metavar="N", type=int, help="how often the grant may be passed on (needs delegate)")
+    parser.add_argument("--key", metavar="HEX", help="add: the public key, if the secret key is elsewhere")
+    parser.add_argument("-a", "--all", action="store_true", help="ls: also revoked operators")
     arguments.json_flag(parser)
     arguments.why(parser)
 
@@ -62,7 +62,7 @@ def _ttl(args: argparse.Namespace) -> float | None:
 
 def _add(host: Host, args: argparse.Namespace) -> int:
     if args.kind is None:
-        raise HoldfastError("usage", "what kind of operator?", "--kind human, agent or service")
+        raise HoldfastError("usage", "--kind is missing", "--kind human, agent or service")
     made = host.add_operator(
         args.operator,
         args.kind,
@@ -101,14 +101,14 @@ def _revoke(host: Host, args: argparse.Namespace) -> int:
         return 0
     what = f"{done['grant']} of {done['name']}" if done["grant"] else done["name"]
     say(
-        f"{what} is revoked; {done['channels']} channels and {done['requests']} requests ended",
+        f"{what} is revoked; {done['channels']} connections and {done['requests']} requests closed",
         done["operator"],
         done["grant"] or "-",
         done["channels"],
         done["requests"],
     )
     if done["keepers_unable"]:
-        printing.note(f"hold: {done['keepers_unable']} sessions have an older keeper and keep their channels open")
+        printing.note(f"hold: {done['keepers_unable']} sessions have an older keeper and keep their connections open")
     return 0
 
 
@@ -144,7 +144,7 @@ def _whoami(host: Host, args: argparse.Namespace) -> int:
 
 
 def _describe(grant: Json) -> str:
-    """`view, type on web-* until 12:00`; everything is said as one word."""
+    """`view, type on web-* until 12:00`; all rights are one word."""
     from ...model.operators.grants import VERBS
 
     verbs = "everything" if set(grant["verbs"]) == set(VERBS) else ", ".join(grant["verbs"])

@@ -1,4 +1,4 @@
-"""Give a session's controls back; whoever types next takes them.
+"""Release a session's controls; the next operator to type takes them.
 
 hold release deploy
 """

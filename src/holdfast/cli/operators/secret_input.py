@@ -1,4 +1,4 @@
-"""Secrets on their way through this process: asked for without echo or read from stdin, and not left in a core file."""
+"""Reads secrets without echo or from stdin, and keeps them out of core files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECRET_BYTES_MAX = 64 << 10  # a key file, not a disk
 
 
 def guard() -> None:
-    """From here on this process leaves no core: neither a file (the limit) nor to a collector (not dumpable)."""
+    """Disable core dumps of this process, to a file (limit) and to a collector (not dumpable)."""
     import resource
 
     from ...client.process import set_undumpable
@@ -22,7 +22,7 @@ def guard() -> None:
 
 
 def ask(whose: str) -> bytes:
-    """The secret, typed by a person at this terminal without echo."""
+    """Read a secret from this terminal without echo."""
     import getpass
     import warnings
 
@@ -32,12 +32,14 @@ def ask(whose: str) -> bytes:
             warnings.simplefilter("error", getpass.GetPassWarning)  # no terminal: it would echo
             return getpass.getpass(f"secret for {printing.safe(whose)}: ").encode("utf-8", "surrogateescape")
     except (getpass.GetPassWarning, EOFError, OSError):
-        raise HoldfastError("usage", "there is no terminal to ask at", "pass the secret with --stdin") from None
+        raise HoldfastError("usage", "no terminal to ask at", "pass the secret with --stdin") from None
 
 
 def from_stdin() -> bytes:
     guard()
     secret = sys.stdin.buffer.read(SECRET_BYTES_MAX + 1)
     if len(secret) > SECRET_BYTES_MAX:
-        raise HoldfastError("invalid", f"a secret of more than {SECRET_BYTES_MAX} bytes", "it is a key, not a file")
+        raise HoldfastError(
+            "invalid", f"the secret is longer than {SECRET_BYTES_MAX} bytes", "pass a key or a password, not a file"
+        )
     return secret

@@ -1,10 +1,10 @@
-"""Take a session's controls: from now on only you type into it, size it and signal it. `hold release` gives them back.
+"""Take a session's controls: only you can type into it, resize it and signal it until you release them.
 
   hold take deploy --why "the agent is stuck at a prompt"
-  hold take deploy --force             a person who holds them is asked first, for 30 s; this does not wait
+  hold take deploy --force             take them from a person without asking (default: ask, and wait 30 s)
 
-They are yours until you release or hand them on, or a person takes them; at most 12 hours (`takeover_max`) while no
-terminal or page of yours is attached.
+You hold them until you release them (hold release) or hand them on, or a person takes them; at most 12 hours
+(`takeover_max`) while none of your terminals or pages is attached.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
-    parser.add_argument("--force", action="store_true", help="from a person too, without waiting for their answer")
+    parser.add_argument("--force", action="store_true", help="also from a person, without waiting for an answer")
     arguments.json_flag(parser)
     arguments.why(parser)
 
@@ -34,5 +34,5 @@ def run(args: argparse.Namespace) -> int:
     hand, release = f"hold hand {args.session} gives them back to", f"hold release {args.session} gives them back"
     say_holder(args.session, done["controls"], f"; {hand} {source['name']}" if source else f"; {release}")
     if done.get("flushed"):
-        printing.note(f"hold: {done['flushed']} typed bytes that the program had not read were dropped")
+        printing.note(f"hold: {done['flushed']} typed bytes that the program had not read were discarded")
     return 0

@@ -1,4 +1,4 @@
-"""Who did what, in order: starts, typing, commands, signals, takeovers, grants and refusals.
+"""Show who did what, in order: starts, typing, commands, signals, takeovers, grants and refusals.
 
 hold timeline                   everything on this host that you may see
 hold timeline web --since 1h
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_SHOWN = 200  # entries without -n: a screen or some, and the beginning is one option away
+_SHOWN = 200  # entries without -n: about a screen; -n 0 shows all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def _since(args: argparse.Namespace) -> float | None:
 
 
 def fetch(host: Host, session: str | None, since: float | None, wanted: int) -> list[Json]:
-    """The last `wanted` entries (0: all), oldest first, page by page from the end."""
+    """The last `wanted` entries (0: all), oldest first, read page by page from the end."""
     entries: list[Json] = []
     before = None
     while wanted == 0 or len(entries) < wanted:

@@ -1,4 +1,4 @@
-"""Who holds a session's controls, and who is attached.
+"""Show who holds a session's controls and who is attached.
 
 hold who deploy
 """
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def detail(controls: dict[str, Any]) -> str:
-    """Which turn it is, whom they go back to, and until when somebody holds them who is away."""
+    """The epoch, the previous holder, and when the hold of an absent operator ends."""
     parts = [f"epoch {controls['epoch']}"]
     if controls.get("from"):
         parts.append(f"from {controls['from']['name']}")

@@ -1,4 +1,4 @@
-"""Write a session's output, with its times and sizes, as an asciinema recording.
+"""Export a session's output, with times and sizes, as an asciinema recording.
 
 hold export build --cast build.cast
 hold export build --cast - | asciinema play -
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
-    parser.add_argument("--cast", required=True, metavar="FILE", help="where to (-: stdout)")
-    parser.add_argument("--v2", action="store_true", help="version 2, for players older than asciinema 3")
+    parser.add_argument("--cast", required=True, metavar="FILE", help="the file to write (-: stdout)")
+    parser.add_argument("--v2", action="store_true", help="write version 2, for players older than asciinema 3")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,7 +65,7 @@ def _events(host: Host, status: dict[str, Any]) -> Iterator[Event]:
 
 
 def _write(path: str, lines: Iterator[str]) -> int:
-    """Whole or not at all, where the file is a plain one; a pipe or a device is simply written to."""
+    """A regular file is written whole or not at all; a pipe or a device is written directly."""
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         with open(path, "wb") as f:
             return _copy(f, lines)
@@ -82,7 +82,7 @@ def _write(path: str, lines: Iterator[str]) -> int:
 
 
 def _copy(file: Any, lines: Iterator[str]) -> int:
-    count = -1  # the header is no event
+    count = -1  # the header is not an event
     for line in lines:
         file.write(line.encode())
         count += 1

@@ -1,4 +1,4 @@
-"""The forms in which `hold logs` prints: exact bytes, colours for a terminal, plain text, records, matching lines."""
+"""The output formats of `hold logs`: exact bytes, terminal colours, plain text, records, matching lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
 
-_LINE_BYTES_MAX = 1 << 20  # a longer line is cut: progress bars go on for hours without a line end
+_LINE_BYTES_MAX = 1 << 20  # a longer line is split: progress bars run for hours without a line end
 
 
 def choose(
@@ -39,7 +39,7 @@ def choose(
 
 
 class _Form:
-    """How a stretch of output is printed."""
+    """Prints a range of output in one format."""
 
     def put(self, offset: int, data: bytes, stream: str) -> None:
         raise NotImplementedError
@@ -63,7 +63,7 @@ class _Words(_Exact):
 
 
 class _Shown(_Exact):
-    """For a person's terminal: what that may get, and its modes as they were at the end. To a file or pipe exactly."""
+    """Filters output for a terminal and restores its modes at the end; a file or pipe gets the exact bytes."""
 
     def __init__(self, home: Home | None) -> None:
         self._filters = {name: shown_on(_stream(name).fileno(), home) for name in ("terminal", "stdout", "stderr")}
@@ -95,7 +95,7 @@ class _Records(_Form):
 
 
 class Whole:
-    """Each chunk as it comes."""
+    """Prints each chunk as it arrives."""
 
     def __init__(self, form: _Form) -> None:
         self._form = form
@@ -111,7 +111,7 @@ class Whole:
 
 
 class ByLine:
-    """Whole lines only: what a line looks like is not known before its end. Streams are kept apart."""
+    """Prints whole lines only, per stream: a line's text is not known before its end."""
 
     def __init__(self, form: _Form) -> None:
         self._form = form
@@ -135,7 +135,7 @@ class ByLine:
         self._form.put(offset, data, stream)
 
     def _finish(self) -> None:
-        """Print what has no line end and will not get one."""
+        """Print the unfinished last lines."""
         for stream, (offset, data) in self._held.items():
             self._lines(offset, data, stream)
         self._held.clear()
@@ -146,7 +146,7 @@ class ByLine:
 
 
 class Matching(ByLine):
-    """Only the lines that match; of what was there at the beginning only the last `tail` of them."""
+    """Prints only matching lines; of the existing ones only the last `tail`."""
 
     def __init__(self, form: _Form, pattern: Pattern, tail: int | None, end: int) -> None:
         super().__init__(form)

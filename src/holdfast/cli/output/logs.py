@@ -1,13 +1,13 @@
-"""Print a session's output: all that is kept, a part of it, or what comes (-f). Reading takes nothing away.
+"""Print a session's stored output, a part of it, or follow it live (-f). Reading removes nothing.
 
   hold logs build --tail 20
   hold logs web -f --since 10m
   hold logs web --grep 'error|warn'
-  hold logs web --raw > web.log        exactly the bytes of the terminal
+  hold logs web --raw > web.log        the terminal's exact bytes
 
-On a terminal colours are kept; in a pipe it is plain text, an unfinished line waiting for its end. The output of a
-program on pipes goes through as it is, stdout to stdout and stderr to stderr. What a verification's session records for
-programs is left out, unless --raw or --json asks for everything.
+On a terminal, colours are kept; in a pipe, the output is plain text, in whole lines. The output of a --pipes session is
+unchanged, stdout to stdout and stderr to stderr. What a verification's session records for programs is left out, except
+with --raw and --json.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _TAIL_BYTES_FIRST, _TAIL_BYTES_MAX = 16 << 10, 1 << 20  # read backwards in grow
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until the session ends")
+    parser.add_argument("-f", "--follow", action="store_true", help="follow until the session ends")
     parser.add_argument("--from", dest="start", type=int, metavar="OFFSET", help="begin at this offset")
     parser.add_argument("--tail", type=int, metavar="LINES", help="only the last lines")
-    parser.add_argument("--since", metavar="T", help="only what came since: 10m (ago), or 2026-01-31T12:00:00Z")
-    parser.add_argument("--grep", metavar="RE", help="only lines that match (RE2)")
-    parser.add_argument("--raw", action="store_true", help="exactly the bytes that were written")
+    parser.add_argument("--since", metavar="T", help="only newer output: 10m (ago), or 2026-01-31T12:00:00Z")
+    parser.add_argument("--grep", metavar="RE", help="only lines that match (RE2 syntax)")
+    parser.add_argument("--raw", action="store_true", help="the exact bytes that were written")
     arguments.json_flag(parser)
 
 
@@ -81,15 +81,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     if args.start is not None and args.start < 0:
-        raise HoldfastError("usage", f"no output lies at offset {args.start}", "offsets begin at 0")
+        raise HoldfastError("usage", f"offset {args.start} is negative", "offsets begin at 0")
     if args.tail is not None and args.tail < 0:
-        raise HoldfastError("usage", f"there are no {args.tail} lines", "--tail 20")
+        raise HoldfastError("usage", f"--tail must be at least 0 (got {args.tail})", "--tail 20")
     if args.start is not None and args.since:
-        raise HoldfastError("usage", "--from and --since both say where to begin", "give one of them")
+        raise HoldfastError("usage", "--from and --since exclude each other", "give one of them")
 
 
 def _start(session: Session, about: dict[str, Any], args: argparse.Namespace) -> int:
-    """Where to begin. From 0 unless told: what was pruned is then said to be gone."""
+    """The first offset to print; 0 by default, so that pruned output is reported as gone."""
     start = 0
     if args.start is not None:
         start = args.start
@@ -110,7 +110,7 @@ def _start(session: Session, about: dict[str, Any], args: argparse.Namespace) ->
 
 
 def tail_offset(session: Session, start: int, end: int, lines: int, without: str | None = None) -> int:
-    """Where the last `lines` lines before `end` begin; a last line need not be finished. `without` a stream."""
+    """The offset of the last `lines` lines before `end`; the last may be unfinished. Ignores the stream `without`."""
     if lines == 0:
         return end
     high, step = end, _TAIL_BYTES_FIRST

@@ -1,4 +1,4 @@
-"""A session's recording from the host: output with its times, and who acted, fetched a page at a time."""
+"""Reads a session's recording from the host page by page: output with times, and who acted."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     Placed = tuple[int, Event]  # the output offset after the event, and the event
 
 
-_UNTOLD = ("resize", "ended", "refuse")  # sizes and the end are in a recording anyway; what was refused did not happen
+_UNTOLD = ("resize", "ended", "refuse")  # sizes and the end are in the recording already; refused acts did not happen
 
 
 def events(host: Host, session: str, *, lines: bool, actors: bool = True) -> Iterator[Event]:
-    """`o`, `r` and `m` events from the beginning of what is kept up to its present end."""
+    """The `o`, `r` and `m` events of all stored output."""
     return (event for _, event in placed(host, session, lines=lines, actors=actors))
 
 
 def placed(
     host: Host, session: str, *, lines: bool, actors: bool = True, shown: Callable[[], Shown] = TerminalFilter
 ) -> Iterator[Placed]:
-    """Output and, as marks at their times, what operators did: each with the offset at which it stands."""
+    """Output, and operators' acts as marks at their times, each with its offset."""
     printed = output(host, session, lines=lines, shown=shown)
     if not actors:
         return printed
@@ -43,7 +43,7 @@ def placed(
 
 
 def acts(host: Host, session: str, began: float | None) -> Iterator[Placed]:
-    """Who acted, as marks. The same words again within a second are one mark."""
+    """Operators' acts as marks; equal marks within a second are merged."""
     last = ("", 0.0)
     for entry in fetch(host, session, None, 0):
         if entry["kind"] in _UNTOLD:
@@ -64,10 +64,10 @@ def _seconds(rfc3339: str) -> float:
 
 
 def output(host: Host, session: str, *, lines: bool, shown: Callable[[], Shown]) -> Iterator[Placed]:
-    """What was printed, its sizes, and marks for what is gone.
+    """Output, sizes, and marks for pruned output.
 
-    `shown` makes what the output goes through: a recording is played on a terminal, so unless told otherwise that gets
-    what the table allows. With `lines` (a program on pipes) each line end becomes what a terminal makes of it.
+    `shown` makes the filter for the output: a recording is played on a terminal, so by default it gets only what the
+    filter table allows. With `lines` (a session on pipes) line ends become those of a terminal.
     """
     at: int | None = None
     filters, time_s, offset = {"o": shown(), "e": shown()}, 0.0, 0
@@ -90,6 +90,6 @@ def output(host: Host, session: str, *, lines: bool, shown: Callable[[], Shown])
         at = page["next"]
         if at is None:
             break
-    for held in (f.flush() for f in filters.values()):  # half an escape sequence at the very end
+    for held in (f.flush() for f in filters.values()):  # half an escape sequence at the end
         if held:
             yield offset, (time_s, "o", held)

@@ -1,12 +1,12 @@
-"""Play a session's output again as it happened, with who acted. q or Ctrl-C stops, space pauses.
+"""Replay a session's output at its original speed, showing who acted. q or Ctrl-C quits, space pauses.
 
   hold replay build
   hold replay build --speed 4 --max-idle 1
-  hold replay build --search 'error:'          begins where that was printed, or done
-  hold replay build --from 18233               … at an output offset, or a time: 10m (ago), 2026-01-31T12:00:00Z
+  hold replay build --search 'error:'          begin where this was printed, or at such an act
+  hold replay build --from 18233               begin at an output offset, or a time: 10m (ago), 2026-01-31T12:00:00Z
 
-Who typed, took over or answered is shown in the last line for a moment, and in the window's title. In a pipe the output
-goes to stdout as it was, and the actors to stderr.
+Who typed, took over or answered is shown briefly on the last line, and in the window's title. In a pipe, the output
+goes to stdout unchanged, and the acts to stderr.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..terminal.raw_terminal import RawTerminal, window_size
 from ..ui import arguments, printing
 from ..ui.each_session import seconds
 from .recording_pages import placed
-from .replay_screen import Pipe, Stage
+from .replay_screen import Pipe, ReplayScreen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,24 +35,30 @@ if TYPE_CHECKING:
     from .recording_pages import Placed
 
 _QUIT = b"qQ\x03\x04"  # q, Ctrl-C, Ctrl-D
-_BEHIND_S_MAX = 1.0  # what a slow terminal is behind is caught up with, up to this
+_BEHIND_S_MAX = 1.0  # a slow terminal may lag by this much and still catch up
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
-    parser.add_argument("--speed", type=float, default=1.0, metavar="X", help="2 is twice as fast")
-    parser.add_argument("--max-idle", type=seconds, metavar="S", help="no pause is longer than this")
-    parser.add_argument("--from", dest="start", metavar="OFFSET|T", help="begin at this output offset, or time")
-    parser.add_argument("--search", metavar="TEXT", help="begin where this was printed, or is said of an actor")
-    parser.add_argument("--no-actors", action="store_true", help="the output alone")
-    parser.add_argument("--raw", action="store_true", help="every byte, also what makes this terminal act or answer")
+    parser.add_argument(
+        "--speed", type=float, default=1.0, metavar="X", help="playback speed; 2 is twice as fast (default: 1)"
+    )
+    parser.add_argument("--max-idle", type=seconds, metavar="S", help="shorten pauses to at most this")
+    parser.add_argument("--from", dest="start", metavar="OFFSET|T", help="begin at this output offset or time")
+    parser.add_argument("--search", metavar="TEXT", help="begin where this was printed, or is in the text of an act")
+    parser.add_argument("--no-actors", action="store_true", help="show the output only, without who acted")
+    parser.add_argument(
+        "--raw", action="store_true", help="do not filter escape sequences that this terminal would act on or answer"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     if not 0 < args.speed < float("inf"):
-        raise HoldfastError("usage", f"a speed of {args.speed:g} is not possible", "--speed 2 plays twice as fast")
+        raise HoldfastError(
+            "usage", f"--speed must be a number above 0 (got {args.speed:g})", "--speed 2 plays twice as fast"
+        )
     if args.search == "":
-        raise HoldfastError("usage", "nothing to search for", "--search TEXT")
+        raise HoldfastError("usage", "--search is empty", "--search TEXT")
     begins = beginning(args.start, args.search, time.time())
     host = Host()
     status = host.call("status", session=args.session)
@@ -66,14 +72,14 @@ def run(args: argparse.Namespace) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _play(_from(played, begins, Pipe()), args.speed, args.max_idle, _sleep, Pipe())
     played = _say_if_too_small(played)
-    with RawTerminal(reset_sequence()), Stage(sys.stdout.fileno(), window_size(sys.stdout.fileno())) as stage:
+    with RawTerminal(reset_sequence()), ReplayScreen(sys.stdout.fileno(), window_size(sys.stdout.fileno())) as stage:
         code = _play(_from(played, begins, stage), args.speed, args.max_idle, _keyboard, stage)
     printing.note(f"[end of {printing.safe(status['name'])}]" if code == 0 else "[stopped]")
     return 0
 
 
 def _say_if_too_small(played: Iterator[Placed]) -> Iterator[Placed]:
-    """A recording begins with its size: a smaller terminal shows it torn, and its owner should know why."""
+    """Warn if this terminal is smaller than the recorded size."""
     cols, rows = window_size(sys.stdout.fileno())
     said = False
     for one in played:
@@ -89,7 +95,7 @@ def _say_if_too_small(played: Iterator[Placed]) -> Iterator[Placed]:
 
 
 def beginning(start: str | None, search: str | None, now: float) -> Callable[[Placed], bool] | None:
-    """The test for the first event to play; None where that is the very first."""
+    """The test for the first event to play; None to play from the start."""
     if start is None and search is None:
         return None
     tests: list[Callable[[Placed], bool]] = []
@@ -111,7 +117,7 @@ def beginning(start: str | None, search: str | None, now: float) -> Callable[[Pl
 
 
 class Finder:
-    """Whether a text has been printed, also across the border of two events, or stands in a mark."""
+    """Finds a text in the output, also across two events, or in a mark."""
 
     def __init__(self, text: str) -> None:
         self._text, self._raw = text, text.encode("utf-8", "surrogateescape")
@@ -128,8 +134,10 @@ class Finder:
         return self._raw in seen
 
 
-def _from(played: Iterator[Placed], begins: Callable[[Placed], bool] | None, stage: Stage | Pipe) -> Iterator[Event]:
-    """What is to be played. What lies before is drawn at once, so that the picture is whole."""
+def _from(
+    played: Iterator[Placed], begins: Callable[[Placed], bool] | None, stage: ReplayScreen | Pipe
+) -> Iterator[Event]:
+    """The events to play; earlier ones are drawn at once, so that the screen is complete."""
     if begins is None:
         yield from (event for _, event in played)
         return
@@ -140,7 +148,7 @@ def _from(played: Iterator[Placed], begins: Callable[[Placed], bool] | None, sta
             break
         stage.skip(one[1])
     else:
-        raise not_found("the recording has nothing there", "hold logs SESSION --grep shows what was printed")
+        raise not_found("no match in the recording", "search the output: hold logs SESSION --grep")
     yield from (event for _, event in played)
 
 
@@ -148,7 +156,7 @@ def _from(played: Iterator[Placed], begins: Callable[[Placed], bool] | None, sta
 
 
 def delays(played: Iterator[Event], speed: float, max_idle: float | None) -> Iterator[tuple[float, Event]]:
-    """Each event with the pause before it. A clock that was set back makes no pause."""
+    """Each event with the pause before it; a clock that was set back makes no pause."""
     before: float | None = None
     for event in played:
         pause = 0.0 if before is None else max(0.0, event[0] - before)
@@ -161,9 +169,9 @@ def _play(
     speed: float,
     max_idle: float | None,
     wait: Callable[[float], float | None],
-    stage: Stage | Pipe,
+    stage: ReplayScreen | Pipe,
 ) -> int:
-    """To the end (0), or until `wait` says stop (1). Pauses add up to moments, so that drawing takes no extra time."""
+    """Play to the end (0), or until `wait` says stop (1). Pauses end at absolute times: drawing adds no delay."""
     due = time.monotonic()
     for pause, event in delays(played, speed, max_idle):
         due = max(due + pause, time.monotonic() - _BEHIND_S_MAX)
@@ -172,7 +180,7 @@ def _play(
             return 1
         due += paused
         shown_s = stage.show(event)
-        if shown_s:  # an actor is on the last line: the picture comes back before anything else is drawn
+        if shown_s:  # an act is shown on the last line: restore the screen before drawing anything else
             due = max(due, time.monotonic()) + shown_s
             paused = wait(due)
             stage.clear()
@@ -190,7 +198,7 @@ def _sleep(due: float) -> float:
 
 
 def _keyboard(due: float) -> float | None:
-    """Wait for a moment, watching the keys: how long it was paused, None to stop."""
+    """Wait until a time, reading keys; returns how long it was paused, None to stop."""
     keyboard, paused, paused_at = sys.stdin.fileno(), 0.0, 0.0
     while True:
         timeout = None if paused_at else max(0.0, due + paused - time.monotonic())

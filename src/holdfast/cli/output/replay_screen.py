@@ -1,4 +1,4 @@
-"""Where a replay is drawn: a terminal with a line for who acts, or a pipe with the actors on stderr."""
+"""Draws a replay: on a terminal with a line for who acts, or to a pipe with the acts on stderr."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLEAN = b"\x1b[m\x1b[2J\x1b[H"
 
 
 class Pipe:
-    """The bytes as they were; a mark is a line of its own elsewhere."""
+    """Writes the bytes unchanged, and each mark as a line to another stream."""
 
     def begin(self) -> None:
         pass
@@ -40,8 +40,8 @@ class Pipe:
         pass
 
 
-class Stage:
-    """A terminal. Its own emulator knows the picture, so that a line over it can be taken away again."""
+class ReplayScreen:
+    """Draws on a terminal, with an emulator that can restore the screen under the line of an act."""
 
     def __init__(self, fd: int, size: tuple[int, int]) -> None:
         self._fd, self._size = fd, size
@@ -66,7 +66,7 @@ class Stage:
         return self._screen
 
     def skip(self, event: Event) -> None:
-        """Before the beginning: drawn where nobody sees it."""
+        """Apply an event from before the start to the emulator only."""
         _, code, value = event
         if code == "o" and isinstance(value, bytes):
             self._picture().feed(value)
@@ -75,12 +75,12 @@ class Stage:
         self.clear()
 
     def show(self, event: Event) -> float:
-        """Draw an event; for an actor, how long its line is to stay."""
+        """Draw an event; for an act, returns how long its line stays."""
         _, code, value = event
         if code == "o" and isinstance(value, bytes):
             self._picture().feed(value)
             write(self._fd, value)
-        elif code == "m" and value != self._said:  # the same one goes on: once is enough
+        elif code == "m" and value != self._said:  # the same act again: once is enough
             self._said = str(value)
             cols, rows = self._size
             words = printing.safe(value)[: cols - 2]
@@ -89,7 +89,7 @@ class Stage:
         return 0.0
 
     def clear(self) -> None:
-        """The picture as it was before the line: cells, cursor, colours and modes."""
+        """Restore the screen under the line: cells, cursor, colours and modes."""
         write(self._fd, reset_sequence() + self._picture().restore(0))
 
 

@@ -1,4 +1,4 @@
-"""Open files of a session's processes, with the position in each and the locks held on it.
+"""List open files of a session's processes, with the offset in each and its locks.
 
 hold files build
 hold files build --json
@@ -44,5 +44,5 @@ def run(args: argparse.Namespace) -> int:
     styles = [("", "bold", "", "", "", "yellow" if f["lock"] else "", "") for f in files]
     printing.table(("PID", "PROGRAM", "FD", "KIND", "OFFSET", "LOCK", "PATH"), rows, styles)
     if status.get("files_truncated"):
-        printing.note(f"hold: there are more; only the first {len(files)} are shown")
+        printing.note(f"hold: only the first {len(files)} files are shown")
     return 0

@@ -1,10 +1,10 @@
-"""Send a signal: KILL and TERM reach the whole tree, INT and QUIT the foreground job, others the main program.
+"""Send a signal: KILL and TERM to the whole tree, INT and QUIT to the foreground job, others to the main program.
 
   hold kill web
-  hold kill web -s INT           as Ctrl-C would
+  hold kill web -s INT           like Ctrl-C
   hold kill web -s HUP --to main
 
-`hold stop` is the way to end a session for certain.
+To end a session in every case, use hold stop.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser, nargs="+")
-    parser.add_argument("-s", "--signal", default="TERM", metavar="SIGNAL", help="TERM unless told: INT, SIGHUP, 9 …")
-    parser.add_argument("--to", choices=("main", "foreground", "tree"), help="whom, instead of the signal's own choice")
+    parser.add_argument("-s", "--signal", default="TERM", metavar="SIGNAL", help="INT, SIGHUP, 9 … (default: TERM)")
+    parser.add_argument(
+        "--to", choices=("main", "foreground", "tree"), help="the target (default: depends on the signal)"
+    )
     arguments.json_flag(parser)
     arguments.why(parser)
 
@@ -37,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell(done: dict[str, Any]) -> None:
-    if done["signalled"] is None:  # the answer was lost with the host, and the session is gone since
+    if done["signalled"] is None:  # the answer was lost with the host, and the session has ended since
         say(f"{done['signal']} was sent to {done['name']}, which has ended", done["name"], done["signal"], "-")
         return
     whom = f"{done['signalled']} processes" if done["target"] == "tree" else f"the {done['target']} program"

@@ -1,4 +1,4 @@
-"""List the sessions: what runs, what it is doing, who is there."""
+"""List sessions: their state, what they are doing, who is attached."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ACTIVITY_STYLE = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-a", "--all", action="store_true", help="with the ended ones")
+    parser.add_argument("-a", "--all", action="store_true", help="also ended sessions")
     arguments.json_flag(parser)
 
 
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(sessions: list[dict[str, Any]], now: float) -> None:
-    """The table of sessions, also for `top`."""
+    """Print the table of sessions; `top` uses it too."""
     rows, styles = [], []
     for s in sessions:
         kind = s["activity"]["kind"]
@@ -61,7 +61,7 @@ def show(sessions: list[dict[str, Any]], now: float) -> None:
 
 
 def state(s: dict[str, Any]) -> str:
-    """State with how it ended."""
+    """The state, with the exit code or signal."""
     ended = s["exit"]
     if s["state"] == "live" or not ended:
         return str(s["state"])

@@ -1,4 +1,4 @@
-"""Listening ports of all sessions, with the session and the process that serves each.
+"""List listening ports of all sessions, with session and process.
 
 hold ports
 hold ports 3000 --json
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("port", metavar="PORT", nargs="?", type=int, help="only this one; exit 1 when nobody serves it")
+    parser.add_argument(
+        "port", metavar="PORT", nargs="?", type=int, help="only this port; exit 1 if no process listens on it"
+    )
     arguments.json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.port is not None and not 0 < args.port < 65536:
-        raise HoldfastError("usage", f"{args.port} is not a port", "1 to 65535")
+        raise HoldfastError("usage", f"{args.port} is not a port", "give a number from 1 to 65535")
     rows = Host().call("ports", port=args.port)
     missed = 1 if args.port is not None and not rows else 0
     if args.json:

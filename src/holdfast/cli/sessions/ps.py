@@ -1,4 +1,4 @@
-"""The processes of a session, as the tree they are.
+"""List the processes of a session, as a tree.
 
 hold ps web
 hold ps web --json
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(processes: list[dict[str, Any]]) -> None:
-    """The table; on a terminal each command stands below its parent's."""
+    """Print the table; on a terminal as a tree."""
     indented = sys.stdout.isatty()
     rows = [
         (
@@ -54,11 +54,11 @@ def show(processes: list[dict[str, Any]]) -> None:
 
 
 def tree(processes: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    """Each process with the lines that lead to it; parents first, brothers in the order of their pids."""
+    """Each process with its tree lines; parents first, siblings by pid."""
     pids = {p["pid"] for p in processes}
     below: dict[int, list[dict[str, Any]]] = {}
     for p in sorted(processes, key=lambda p: p["pid"]):
-        # Whose parent is not shown (the keeper) stands at the left.
+        # A process whose parent is not shown (the keeper) is a root.
         below.setdefault(p["ppid"] if p["ppid"] in pids and p["ppid"] != p["pid"] else 0, []).append(p)
     out = []
     # An explicit stack: a tree may be deeper than Python's recursion.

@@ -1,4 +1,4 @@
-"""Give a session another name; its id stays.
+"""Rename a session; its id stays the same.
 
 hold rename bash-2 deploy
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
-    parser.add_argument("name", metavar="NAME", help="letters, digits and . _ - + @")
+    parser.add_argument("name", metavar="NAME", help="the new name: letters, digits and . _ - + @")
     arguments.json_flag(parser)
     arguments.why(parser)
 

@@ -1,4 +1,4 @@
-"""Start a session again from the same recipe, as its next generation; a live one is stopped first. Output goes on.
+"""Start a session again with the same command, as its next generation. A live one is stopped first; its output is kept.
 
 hold restart web
 """

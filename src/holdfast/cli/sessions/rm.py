@@ -1,7 +1,7 @@
-"""Forget ended sessions, their output too.
+"""Remove ended sessions and their output.
 
 hold rm build
-hold rm -f web                 end it first, if it runs
+hold rm -f web                 stop it first if it runs
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser, nargs="+")
-    parser.add_argument("-f", "--force", action="store_true", help="end it first, if it runs")
+    parser.add_argument("-f", "--force", action="store_true", help="stop it first if it runs")
     arguments.json_flag(parser)
     arguments.why(parser)
 
@@ -36,4 +36,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell(done: dict[str, Any]) -> None:
-    say(f"{done['name']} ({done['removed']}) is forgotten", done["name"], done["removed"])
+    say(f"{done['name']} ({done['removed']}) removed", done["name"], done["removed"])

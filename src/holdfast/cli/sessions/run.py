@@ -3,9 +3,9 @@
 hold run                          your shell
 hold run -n web -d -- npm run dev
 hold run --kernel python3 -n calc  a Jupyter kernel; then: hold exec calc 'x = 1'
-hold run --pipes -- make          stdout and stderr apart, byte for byte
-make-sql | hold run -- psql       without a terminal, stdin goes in; input that is refused ends this with one line
-                                  and exit 5 (4, 2), and the session goes on without the rest
+hold run --pipes -- make          separate stdout and stderr, byte for byte
+make-sql | hold run -- psql       without a terminal, stdin is passed on; if input is refused, this command ends
+                                  with exit 5 (4, 2), and the session keeps running
 """
 
 from __future__ import annotations
@@ -28,27 +28,41 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "hold run [OPTION…] [--] [CMD ARG…]"
-    parser.add_argument("-n", "--name", help="a name for people; made from the program's otherwise")
-    parser.add_argument("-d", "--detach", action="store_true", help="leave it in the background")
+    parser.add_argument("-n", "--name", help="the session's name (default: the program's name)")
+    parser.add_argument("-d", "--detach", action="store_true", help="start in the background")
     parser.add_argument("--cwd", metavar="DIR", help="folder to start in (default: here)")
-    parser.add_argument("-e", "--env", metavar="K=V", action="append", default=[], help="one more variable")
-    parser.add_argument("--pipes", action="store_true", help="no terminal: stdout and stderr as byte streams")
+    parser.add_argument(
+        "-e", "--env", metavar="K=V", action="append", default=[], help="add an environment variable (repeatable)"
+    )
+    parser.add_argument("--pipes", action="store_true", help="use pipes instead of a terminal")
     parser.add_argument("--size", metavar="COLSxROWS", help="terminal size (default: this terminal's, or 80x24)")
     parser.add_argument("--as", dest="acts_as", metavar="OPERATOR", help="the operator the session acts as")
     parser.add_argument(
-        "--isolate", action="store_true", help="see the system, its own folder and its own session only (bubblewrap)"
+        "--isolate",
+        action="store_true",
+        help="allow access only to system files, its folder and its own session (bubblewrap)",
     )
-    parser.add_argument("--read", metavar="PATH", action="append", default=[], help="isolated, but may read PATH")
-    parser.add_argument("--write", metavar="PATH", action="append", default=[], help="isolated, but may write to PATH")
-    parser.add_argument("--no-network", action="store_true", help="isolated, and without a network")
-    parser.add_argument("--restart", default="never", metavar="POLICY", help="never, on-failure or always")
-    parser.add_argument("--idle-ttl", metavar="DURATION", help="end it when idle so long: 30m, 2h")
-    parser.add_argument("--kernel", metavar="SPEC", help="hold a Jupyter kernel instead of a program")
+    parser.add_argument("--read", metavar="PATH", action="append", default=[], help="isolate, with read access to PATH")
     parser.add_argument(
-        "--limit", metavar="pids=N|memory=SIZE|log=SIZE", action="append", default=[], help="where cgroups allow"
+        "--write", metavar="PATH", action="append", default=[], help="isolate, with write access to PATH"
     )
-    parser.add_argument("--detach-keys", default=DEFAULT, metavar="KEYS")
-    parser.add_argument("cmd", nargs="*", metavar="CMD")
+    parser.add_argument("--no-network", action="store_true", help="isolate, without network access")
+    parser.add_argument(
+        "--restart", default="never", metavar="POLICY", help="never, on-failure or always (default: never)"
+    )
+    parser.add_argument("--idle-ttl", metavar="DURATION", help="end the session after this idle time: 30m, 2h")
+    parser.add_argument("--kernel", metavar="SPEC", help="run a Jupyter kernel instead of a program")
+    parser.add_argument(
+        "--limit",
+        metavar="pids=N|memory=SIZE|log=SIZE",
+        action="append",
+        default=[],
+        help="set a limit; pids and memory need cgroups",
+    )
+    parser.add_argument(
+        "--detach-keys", default=DEFAULT, metavar="KEYS", help=f"the keys that detach (default: {DEFAULT})"
+    )
+    parser.add_argument("cmd", nargs="*", metavar="CMD", help="the program and its arguments (default: your shell)")
     arguments.json_flag(parser)
     arguments.why(parser)
 
@@ -79,18 +93,18 @@ def run(args: argparse.Namespace) -> int:
     if interactive and os.environ.get("HOLDFAST_SESSION"):
         raise HoldfastError(
             "conflict",
-            "this terminal is a session already",
+            "this terminal is already inside a session",
             "start it detached (-d), or detach first (Ctrl-\\ d)",
         )
     host = Host()
     made = host.call("run", brief=not (args.json or args.detach or args.kernel), **request)
     unenforced = [name for name in made.get("unenforced") or [] if name in limits]
     if unenforced:
-        printing.note(f"hold: this machine does not enforce --limit {' or '.join(unenforced)}; hold doctor tells why")
+        printing.note(f"hold: this machine does not enforce --limit {' or '.join(unenforced)}; see hold doctor")
     if args.json:
         printing.print_json(made)
         return 0
-    if args.kernel and not interactive and not args.detach:  # it ends by no input: there is nothing to pass through
+    if args.kernel and not interactive and not args.detach:  # no input ends it: there is nothing to pass through
         printing.note(f"hold: run code in it with hold exec {made['name']} 'CODE'")
         args.detach = True
     if args.detach:
@@ -114,20 +128,20 @@ def _attach(host: Host, made: dict[str, Any], keys: bytes) -> int:
 
 
 def _stream(host: Host, made: dict[str, Any]) -> int:
-    """Without a terminal: pass stdin in and output through, and return the program's own code."""
+    """Run without a terminal: pass stdin and output through, and return the program's exit code."""
     from .run_piped import pass_through
 
     try:
         pass_through(host, made["id"], made["name"])
     except KeyboardInterrupt:
-        printing.note(f"hold: {made['name']} goes on; hold attach {made['name']}, or hold stop {made['name']}")
+        printing.note(f"hold: {made['name']} keeps running: hold attach {made['name']}, hold stop {made['name']}")
         raise
     waited = Session(host, made["id"], made["name"]).wait_for("exit", None, None)
     return code_of(waited["detail"]["exit"])
 
 
 def code_of(ended: dict[str, Any] | None) -> int:
-    """The exit code a shell would report for it."""
+    """The exit code that a shell would report."""
     if not ended or not ended.get("known"):
         return 1
     if ended["signal"]:

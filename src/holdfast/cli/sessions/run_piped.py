@@ -1,7 +1,7 @@
-"""Running in the foreground without a terminal: stdin goes in, output comes out, until the session ends.
+"""Runs a session in the foreground without a terminal: copies stdin and output until the session ends.
 
-One piece of input is under way at a time: the next is read when the keeper has taken it. So nothing is read that has
-nowhere to go, what was taken can be told to the byte, and output goes on while the program does not read.
+One piece of input is in flight at a time: the next is read when the keeper has accepted it. So no input is read that
+cannot be delivered, the accepted bytes are known exactly, and output continues while the program does not read.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from ...model.home import Home
 
 _READ_BYTES = 1 << 18
-_END_INPUT, _SEEN = 1, 2  # ids of what this client asks
+_END_INPUT, _SEEN = 1, 2  # ids of this client's requests
 
 
 def pass_through(host: Host, session: str, name: str, *, start: int = 0) -> None:
-    """Copy both ways from offset `start` on; returns when the output has ended, raises when input is refused."""
-    copy, client = _Copy(name, start, host.home), ids.new("")
+    """Copy in both directions from offset `start` on; returns at the end of the output, raises if input is refused."""
+    copy, client = _PipedRun(name, start, host.home), ids.new("")
     while not copy.done:
         about, fd = host.call_fd("open", session=session, via="cli", client=client)
         with socket.socket(fileno=fd) as sock:
             try:
                 copy.run(sock, heard="current" not in about)
-            except _LineGone:  # the keeper went between two frames of ours; what it left is on disk
+            except _LineGone:  # the keeper ended between two frames; its output is on disk
                 continue
     copy.finish()
 
 
 class _LineGone(Exception):
-    """Not an OSError: a reader of our output that went away is one too, and ends us."""
+    """The connection to the keeper was lost; not an OSError, which a closed stdout raises too."""
 
 
-class _Copy:
-    """How far both directions have come, whatever becomes of the line they use."""
+class _PipedRun:
+    """The progress of both directions, kept across connections."""
 
     def __init__(self, name: str, start: int, home: Home) -> None:
         self.done = False
@@ -56,18 +56,18 @@ class _Copy:
         self._shown = {fd: shown_on(fd, home) for fd in (1, 2)}
         piped = sys.stdin is not None and not sys.stdin.isatty()
         self._keyboard: int | None = sys.stdin.fileno() if piped else None
-        self._unsure = b""  # sent, and not known yet what became of it
+        self._unsure = b""  # sent, and not acknowledged yet
         self._taken = 0  # bytes that the keeper accepted
-        self._epoch = 0  # under which it did so last
-        self._untaken = 0  # bytes that it accepted and the program never took
+        self._epoch = 0  # the epoch of its last acknowledgement
+        self._untaken = 0  # bytes that it accepted and the program never read
         self._told = False  # that some were left
 
     def run(self, sock: socket.socket, *, heard: bool) -> None:
         """`heard`: a keeper is at the other end; else the log on disk, which takes no input."""
         _send(sock, keeper_messages.read(self._at))
         if heard and self._unsure:
-            _send(sock, keeper_messages.type_(self._seq, self._unsure))  # under the same number: it is typed once
-        hearing = keeper_messages.Hearing()
+            _send(sock, keeper_messages.type_(self._seq, self._unsure))  # with the same number: it is typed once
+        hearing = keeper_messages.KeeperDecoder()
         while not self.done:
             keyboard = self._keyboard if heard and not self._unsure else None
             watched: list[Any] = [sock] if keyboard is None else [sock, keyboard]
@@ -111,9 +111,9 @@ class _Copy:
             return
         if facts.get("id") == _END_INPUT:
             if error["code"] != "input_closed":
-                printing.note(f"hold: {self._name} was not told that its input has ended: {self._why(error)}")
-        elif error["code"] == "input_closed":  # as with any pipe: the program wants no more, and that is its own affair
-            printing.note(f"hold: {self._name} has closed its input, and did not take all that came for it")
+                printing.note(f"hold: cannot close the input of {self._name}: {self._why(error)}")
+        elif error["code"] == "input_closed":  # as with any pipe: the program may stop reading
+            printing.note(f"hold: {self._name} closed its input without reading all of it")
             self._stop_reading()
         else:
             raise self._refused(error["code"], error["message"], self._why(error, "hint"))
@@ -128,25 +128,25 @@ class _Copy:
                 whose = f"{controls['name']} took the controls" if controls["holder"] else "the controls were lost"
                 raise self._refused(
                     "conflict",
-                    f"{whose}, and {flushed} bytes that it had not read were discarded",
+                    f"{whose}, and {flushed} unread bytes were discarded",
                     f"take them back: hold take {self._name}",
                 )
             if lost:
                 self._epoch = 0
-            _send(
-                sock, keeper_messages.act(_SEEN, "seen", epoch=controls["epoch"])
-            )  # what is sent next is sent knowing that
+            _send(sock, keeper_messages.act(_SEEN, "seen", epoch=controls["epoch"]))  # later input uses the new epoch
 
     def _refused(self, code: str, message: str, hint: str) -> HoldfastError:
-        after = f"{self._name} took {self._taken} bytes of input and no more"
-        return HoldfastError(code, f"{after}: {message}", f"{hint}; it goes on without the rest and without its end")
+        after = f"{self._name} got only {self._taken} bytes of input"
+        return HoldfastError(
+            code, f"{after}: {message}", f"{hint}; it keeps running without the rest, and its input stays open"
+        )
 
     def _why(self, error: dict[str, Any], *parts: str) -> str:
         text = "; ".join(str(error[part]) for part in (parts or ("message", "hint")) if error.get(part))
         return text.replace("SESSION", self._name)
 
     def _stop_reading(self) -> None:
-        """Whoever writes into the pipe is to hear of it, as from any program that closes its input."""
+        """Close stdin, so that the writer of the pipe gets a broken pipe."""
         self._told = True
         nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         if self._keyboard is not None:
@@ -155,12 +155,12 @@ class _Copy:
         self._keyboard, self._unsure = None, b""
 
     def finish(self) -> None:
-        """The end of the output; and what the program left of its input, of which it may have had all it wanted."""
+        """Print the end of the output, and report input that the program did not read."""
         for fd, shown in self._shown.items():
             _put(fd, shown.flush())
         count = self._untaken + len(self._unsure)
         if count and not self._told:
-            printing.note(f"hold: {self._name} did not take the last {count} bytes that came for its input")
+            printing.note(f"hold: {self._name} did not read the last {count} bytes of its input")
 
 
 def _send(sock: socket.socket, data: bytes) -> None:

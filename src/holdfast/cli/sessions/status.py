@@ -1,8 +1,8 @@
-"""What is happening, observed now: on this host, or in one session.
+"""Show the current state of this host or of one session, observed now.
 
 hold status
 hold status web
-hold status web --json         everything the kernel tells
+hold status web --json         everything the kernel reports
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _overview(host: Host, *, as_json: bool) -> int:
 
 
 def _kept(about: dict[str, Any]) -> str:
-    """Where the work is, unless it is where it always is."""
+    """The store and the cache, if they are not the default."""
     store, cache = about.get("store") or "", about.get("cache")
     elsewhere = f", store {printing.safe(store)}" if store and not store.endswith(f"{about['home']}/work.db") else ""
     return elsewhere + (f", cache {printing.safe(cache)}" if cache else "")
@@ -95,7 +95,7 @@ def _served(about: dict[str, Any]) -> str:
 
 
 def _lines(s: dict[str, Any], now: float) -> list[tuple[str, str]]:
-    """The page as label and value, for a pipe."""
+    """Labels and values as lines, for a pipe."""
     activity = s["activity"]
     out = [
         ("name", s["name"]),

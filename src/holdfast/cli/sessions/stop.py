@@ -1,4 +1,4 @@
-"""End a session's whole process tree: TERM, then KILL for what is left after the grace time. Its output stays.
+"""End a session's whole process tree: TERM, then KILL after the grace time. Its output is kept.
 
 hold stop web
 hold stop web db -t 30

@@ -1,8 +1,8 @@
-"""All sessions, live: what each is doing, its CPU and memory. q or Ctrl-C quits.
+"""Watch all sessions live: what each is doing, its CPU and memory. q or Ctrl-C quits.
 
 hold top
 hold top --once                one table, then exit
-hold top --json                the same as a document
+hold top --json                the same as one JSON document
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Usage = dict[str, tuple[float, dict[int, float]]]  # session -> (observed at, pid -> CPU seconds so far)
 
 _PERIOD_S = 1.0  # as fast as numbers can be read
-_FIRST_S = 0.25  # the first CPU% needs two observations; nobody wants to wait a second for it
+_FIRST_S = 0.25  # the first CPU% needs two observations, and should not take a second
 _QUIT = b"qQ\x03\x04"  # q, Ctrl-C, Ctrl-D
 _HEADERS = ("NAME", "STATE", "ACTIVITY", "CPU%", "MEMORY", "PROCS", "PORTS", "ATTACHED", "AGE", "COMMAND")
 # Alternate screen, no cursor, no wrapping: a long line is cut by the terminal, whatever its letters' widths.
@@ -77,7 +77,7 @@ def _write(fd: int, data: bytes) -> None:
 
 
 def _quit_within(period_s: float) -> bool:
-    """Whether a quitting key came before the next drawing, or the terminal is gone."""
+    """Whether a quit key was pressed before the next frame, or the terminal is gone."""
     keyboard, until = sys.stdin.fileno(), time.monotonic() + period_s
     while (left := until - time.monotonic()) > 0:
         if select.select([keyboard], [], [], left)[0]:
@@ -95,15 +95,15 @@ def observe(host: Host) -> list[Json]:
 
 
 def usage(sessions: list[Json]) -> Usage:
-    """CPU seconds of each process of each session, with the time of the look."""
+    """CPU seconds of each process of each session, with the time of the observation."""
     return {
         s["id"]: (_moment(s["observed_at"]), {p["pid"]: p["cpu_s"] for p in s.get("processes", [])}) for s in sessions
     }
 
 
 def percent(s: Json, before: Usage) -> float | None:
-    """CPU since the last look, of one core: above 100 where several are busy. By process, because one that ended
-    takes its seconds along."""
+    """CPU percent of one core since the last observation; above 100 if several cores are busy. Computed per process,
+    because the seconds of an ended process disappear."""
     if s["id"] not in before or s["state"] != "live":
         return None
     at, spent = before[s["id"]]
@@ -166,7 +166,7 @@ def styles(sessions: list[Json]) -> list[tuple[str, ...]]:
 
 
 def frame(sessions: list[Json], before: Usage, now: float, size: tuple[int, int], colour: bool) -> str:
-    """One whole screen: a heading, and as many sessions as fit."""
+    """One screen: a heading, and as many sessions as fit."""
     cols, lines = size
     waiting = sum(s["activity"]["kind"].startswith("waiting") for s in sessions)
     clock = time.strftime("%H:%M:%S", time.localtime(now))

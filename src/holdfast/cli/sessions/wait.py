@@ -1,14 +1,14 @@
-"""Wait until something is true of a session: exit 0 then, 124 when the time is up, 1 when the session ended first.
+"""Wait for a condition of a session: exit 0 when it is true, 124 on timeout, 1 if the session ends first.
 
-With --for answer=ASK it waits for a person: exit 0 with an answer or a yes, 4 with a no, 124 when none came in time.
+--for answer=ASK waits for a person: exit 0 with an answer or an approval, 4 if denied, 124 on timeout.
 
   hold wait web --for port=3000 --timeout 30
   hold wait build --for exit
   hold wait dev --for 'text=ready in \\d+ ms' --from 0
-  hold wait dev --for input            it waits for somebody to type
-  hold wait --for answer=ask_7x2m      an item of the inbox is answered
+  hold wait dev --for input            the program waits for input
+  hold wait --for answer=ask_7x2m      an inbox item is answered
 
---json tells the offset to go on from: hold wait … --from OFFSET.
+--json has the offset for the next call: hold wait … --from OFFSET.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CONDITION",
         help="exit, done=EXEC_ID, input, quiet[=S], port=N, text=REGEX or answer=ASK",
     )
-    parser.add_argument("--from", dest="start", type=int, metavar="OFFSET", help="look for text from here on")
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="give up after so long: 30, 5m")
+    parser.add_argument("--from", dest="start", type=int, metavar="OFFSET", help="search for text from this offset on")
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="give up after this time: 30, 5m")
     arguments.json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.start is not None and args.start < 0:
-        raise HoldfastError("usage", f"no output lies at offset {args.start}", "offsets begin at 0")
+        raise HoldfastError("usage", f"offset {args.start} is negative", "offsets begin at 0")
     kind, _, value = args.condition.partition("=")
     if kind == "answer":
         return _answered(args, value)
     if not args.session:
-        raise HoldfastError("usage", f"no session given to wait for {kind[:40]}", "hold wait SESSION --for …")
+        raise HoldfastError("usage", f"--for {kind[:40]} needs a SESSION", "hold wait SESSION --for …")
     answer = Session(Host(), args.session, args.session).wait_for(args.condition, args.start, args.timeout)
     if args.json:
         printing.print_json(answer)
@@ -75,7 +75,7 @@ def _answered(args: argparse.Namespace, ask: str) -> int:
 
 
 def tell(answer: dict[str, Any]) -> str:
-    """What came true, in a few words."""
+    """The event, as text."""
     event, detail = answer["event"], answer["detail"]
     if event == "exit":
         return ending(detail["exit"])
@@ -94,5 +94,5 @@ def tell(answer: dict[str, Any]) -> str:
 
 def missed(answer: dict[str, Any], condition: str) -> str:
     if answer["event"] == "timeout":
-        return f"the time was up before {condition}; go on with --from {answer['offset']}"
+        return f"timed out before {condition}; continue with --from {answer['offset']}"
     return f"it ended before {condition} ({ending(answer['detail'].get('exit'))})"

@@ -1,8 +1,8 @@
-"""Show a session's screen as it is, then go on live. Detach with Ctrl-\\ then d; the session goes on.
+"""Attach this terminal to a session: its screen, then live output. Ctrl-\\ then d detaches; the session keeps running.
 
 hold attach web          typing takes the controls if they are free
 hold attach web -r       only watch
-hold attach web --take   take the controls; detaching gives them back to whom they were taken from (--keep: not)
+hold attach web --take   take the controls; detaching returns them to the previous holder (--keep: keep them)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...model.errors import HoldfastError
 from ..ui import arguments, printing
 from .detach_keys import DEFAULT, DetachKeys, parse
 from .raw_terminal import RawTerminal, window_size
-from .restart_host import Reviver
+from .restart_host import HostRestarter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,28 +29,34 @@ if TYPE_CHECKING:
     from typing import Any
 
 _READ_BYTES = 1 << 16  # a larger buffer is mapped and unmapped at every read
-# Made and dropped once, so that the C library keeps twice as much of its heap instead of giving it back at every read.
+# Allocated and freed once: the C library then keeps that much heap instead of returning it at every read.
 _HEAP_END = 256 << 10
 _TYPED_BYTES = 16384
-_TAKE, _DETACH, _SEEN = 1, 2, 3  # ids of what this client asks
+_TAKE, _DETACH, _SEEN = 1, 2, 3  # ids of this client's requests
 _FOLLOWED = ("SSH_AUTH_SOCK", "DISPLAY")  # what the session's stable links follow
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
-    parser.add_argument("-r", "--read-only", action="store_true", help="only watch")
-    parser.add_argument("--take", action="store_true", help="take the controls at once")
+    parser.add_argument("-r", "--read-only", action="store_true", help="watch only, never type")
+    parser.add_argument("--take", action="store_true", help="take the controls right away")
     parser.add_argument("--keep", action="store_true", help="with --take: keep them when you detach")
-    parser.add_argument("--raw", action="store_true", help="every byte, also what makes this terminal act or answer")
-    parser.add_argument("--detach-keys", default=DEFAULT, metavar="KEYS", help=f"default: {DEFAULT}")
+    parser.add_argument(
+        "--raw", action="store_true", help="do not filter escape sequences that this terminal would act on or answer"
+    )
+    parser.add_argument(
+        "--detach-keys", default=DEFAULT, metavar="KEYS", help=f"the keys that detach (default: {DEFAULT})"
+    )
     arguments.why(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.keep and not args.take:
-        raise HoldfastError("usage", "--keep keeps what --take takes", f"hold attach {args.session} --take --keep")
+        raise HoldfastError("usage", "--keep needs --take", f"hold attach {args.session} --take --keep")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise HoldfastError("usage", "attach needs a terminal", f"hold logs -f {args.session} follows without one")
+        raise HoldfastError(
+            "usage", "stdin and stdout must be a terminal", f"without a terminal: hold logs -f {args.session}"
+        )
     client = Attachment(
         Host(),
         args.session,
@@ -84,20 +90,20 @@ class Attachment:
         self._read_only, self._take, self._keep, self._just_started = read_only, take, keep, just_started
         self._keys = DetachKeys(keys)
         self._filter = shown_on(sys.stdout.fileno(), host.home, raw=raw)
-        self._hearing = keeper_messages.Hearing()
+        self._hearing = keeper_messages.KeeperDecoder()
         self._sock: socket.socket | None = None
         self._at = 0
         self._seq = 0
         self._told: str | None = None
         self._me = self._closed = ""
-        self._acted = False  # typed or took, and not heard yet that the controls are ours
-        self._ours = False  # the controls are
+        self._acted = False  # typed or took, and the keeper has not confirmed the controls yet
+        self._ours = False  # holds the controls
         self._size: tuple[int, int] = (0, 0)
         self.exit: dict[str, Any] | None = None
         self.name = session
 
     def run(self) -> str:
-        """Stay until detached or the session ends; the line to say afterwards."""
+        """Stay until detached or the session ends; returns the final line to print."""
         self._refuse_nesting()
         about = self._connect(restore=True)
         self.name = about["name"]
@@ -105,11 +111,11 @@ class Attachment:
         signal.signal(signal.SIGWINCH, lambda *_: None)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         try:
-            with RawTerminal(reset_sequence() + b"\r\n"):  # what is said afterwards begins on a line of its own
+            with RawTerminal(reset_sequence() + b"\r\n"):  # the final message begins on a new line
                 self._write(reset_sequence())  # the screen is drawn for a terminal in its normal state
                 # It may end inside an escape sequence that the live bytes finish: one filter for both.
                 self._write(self._filter.strip(base64.b64decode(about["restore"])))
-                reviver = Reviver(self._host.home, wake_write)
+                reviver = HostRestarter(self._host.home, wake_write)
                 try:
                     return self._loop(wake_read, reviver)
                 finally:
@@ -128,11 +134,11 @@ class Attachment:
             return
         wanted = self._host.call("status", session=self._session)["id"]
         if wanted == inside:
-            raise HoldfastError("conflict", "this terminal is that session already", "nothing to attach to")
+            raise HoldfastError("conflict", "this terminal is inside that session", "nothing to attach to")
         if not self._read_only:
             raise HoldfastError(
                 "conflict",
-                "this terminal is a session already; a session inside a session confuses the detach keys",
+                "this terminal is already inside a session; the detach keys would be ambiguous",
                 "detach first (Ctrl-\\ d), or watch with -r",
             )
 
@@ -156,12 +162,10 @@ class Attachment:
         return about  # type: ignore[no-any-return]
 
     def _ask_person(self, about: dict[str, Any]) -> None:
-        """Controls that another person holds are asked for, before the screen is drawn; a no is told as an error."""
+        """Ask the person who holds the controls, before the screen is drawn; a denial is an error."""
         controls = about.get("controls") or {}
         if controls.get("kind") == "human" and controls["holder"] != self._me:
-            printing.note(
-                f"hold: {controls.get('name') or controls['holder']} holds the controls, and is asked for them"
-            )
+            printing.note(f"hold: {controls.get('name') or controls['holder']} holds the controls; asking for them")
             self._host.call("take", session=self._session)
 
     def _send(self, data: bytes) -> None:
@@ -169,14 +173,14 @@ class Attachment:
         try:
             self._sock.sendall(data)
         except ConnectionError:
-            pass  # a keeper that has just ended: what it told us before, and that it is gone, is found by reading
+            pass  # the keeper has just ended: reading returns its last messages, then the end
 
     def _resize(self) -> None:
         self._size = window_size(sys.stdout.fileno())
         if not self._read_only:
             self._send(keeper_messages.resize(*self._size))
 
-    def _loop(self, wake: int, reviver: Reviver) -> str:
+    def _loop(self, wake: int, reviver: HostRestarter) -> str:
         assert self._sock is not None
         bytes(_HEAP_END)
         keyboard = sys.stdin.fileno()
@@ -214,7 +218,7 @@ class Attachment:
         except OSError:
             data = b""
         if not data:
-            return f"[the terminal is gone; {self.name} goes on]"
+            return f"[terminal closed; {self.name} keeps running]"
         data, detach = self._keys.feed(data)
         if data and not self._read_only:
             self._seq += 1
@@ -222,14 +226,14 @@ class Attachment:
             self._send(keeper_messages.type_(self._seq, data))
         if detach:
             self._send(keeper_messages.act(_DETACH, "release", detach=True, keep=self._keep))  # gone on purpose
-            return f"[detached from {self.name}; it goes on: hold attach {self.name}]"
+            return f"[detached; {self.name} keeps running. Reattach: hold attach {self.name}]"
         return None
 
     def _received(self) -> str | None:
         assert self._sock is not None
         try:
             data = self._sock.recv(_READ_BYTES)
-        except ConnectionError:  # it ended before it had read all that we sent
+        except ConnectionError:  # it ended before it had read all input
             data = b""
         if not data:
             return self._lost_line()
@@ -261,14 +265,14 @@ class Attachment:
             if self._read_only:
                 return
             before, self._ours = self._ours, controls["holder"] == self._me
-            if not self._ours:  # what is typed from here on is typed knowing that
+            if not self._ours:  # later input uses the new epoch
                 self._send(keeper_messages.act(_SEEN, "seen", epoch=controls["epoch"]))
                 if before and event.get("flushed"):
                     self._discarded(event)
             elif event.get("from"):
                 self._handed(event)
-            # Controls that came to us because we typed or took them: the window is ours to size. Others of the same
-            # operator hear this too, and two windows that both answered would go on for ever.
+            # The controls came because this client typed or took them: it sets the size. Other clients of the same
+            # operator get this event too, and two windows that both answered would resize without end.
             if self._acted and controls["holder"] == self._me:
                 self._acted = False
                 self._resize()
@@ -276,45 +280,45 @@ class Attachment:
             self._closed = str(event.get("reason"))
 
     def _discarded(self, event: dict[str, Any]) -> None:
-        """What we typed ahead was taken back before the program read it: it must not look as if it had arrived."""
+        """Report typed bytes that were discarded before the program read them."""
         name = event["controls"].get("name")
-        who = f"{name} took the controls" if name else "the controls are no longer yours"
-        self._title(f"{who}; {event['flushed']} bytes you typed were discarded unread")
+        who = f"{name} took the controls" if name else "you lost the controls"
+        self._title(f"{who}; {event['flushed']} typed bytes were discarded")
 
     def _handed(self, event: dict[str, Any]) -> None:
-        """Somebody gave us the controls: say who, and what they left to say, in the title."""
+        """Another operator handed over the controls: show their name and note in the title."""
         note = f": {event['note']}" if event.get("note") else ""
         text = f"{event['from']['name']} hands you the controls{note}"
         self._title(text)
 
     def _title(self, text: str) -> None:
-        """Where the user looks anyway: the bell and the title."""
+        """Ring the bell and set the title."""
         self._write(b"\a\x1b]2;" + printing.safe(text).encode() + b"\a")
 
     def _refused(self, result: dict[str, Any]) -> None:
-        """Typing was refused: say who holds the controls, once."""
+        """Typing was refused: show who holds the controls, once."""
         error = result.get("error")
         if result.get("id") in (_DETACH, _SEEN):
-            return  # said for the keeper's sake; an older one does not know it
+            return  # an older keeper does not know this
         if error and error["message"] != self._told:
             self._told = error["message"]
             self._title(f"{error['message']}; {error['hint'].replace('SESSION', self.name)}")
 
     def _lost_line(self) -> str | None:
-        """The keeper's line closed without an END: our rights are over, the session is, or the keeper died."""
+        """The keeper closed without an END: the rights were revoked, the session ended, or the keeper died."""
         if self._closed:
-            return f"[the line to {self.name} was closed: {self._closed}; it goes on]"
+            return f"[disconnected from {self.name}: {self._closed}; it keeps running]"
         self._show_rest()
         return self._over()
 
     def _show_rest(self) -> None:
-        """A program that ends at once may be over before its keeper heard of us: its last words are in the record."""
+        """Show the log's rest: a short program may end before its keeper accepted this client."""
         try:
             for chunk in self._host.session(self._session).output(self._at):
                 self._at = chunk.end
                 self._write(self._filter.strip(chunk.data))
         except HoldfastError:
-            pass  # it was removed meanwhile, or the host is gone
+            pass  # it was removed by now, or the host is gone
 
     def _over(self) -> str:
         if self.exit is None:
@@ -339,7 +343,7 @@ class Attachment:
 
 
 def describe(ended: dict[str, Any] | None) -> str:
-    """How something ended, in words."""
+    """How a program ended, as text."""
     if not ended or not ended.get("known"):
         return "exit status unknown"
     if ended["signal"]:

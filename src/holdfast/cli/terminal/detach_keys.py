@@ -1,4 +1,4 @@
-"""Detach keys: a short sequence that ends the client and never reaches the program. Pure."""
+"""Detach keys: a key sequence that ends the client and never reaches the program. Pure."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def parse(text: str) -> bytes:
 
 
 class DetachKeys:
-    """Looks for the sequence in what is typed; holds back only its own beginning."""
+    """Finds the sequence in typed bytes; holds back only a possible beginning of it."""
 
     def __init__(self, keys: bytes) -> None:
         self._keys, self._matched = keys, 0
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
-        """What to pass on, and whether to detach (the rest is dropped)."""
+        """The bytes to pass on, and whether to detach (the rest is discarded)."""
         out = bytearray()
         for byte in data:
             if byte == self._keys[self._matched]:
@@ -39,7 +39,7 @@ class DetachKeys:
                     self._matched = 0
                     return bytes(out), True
                 continue
-            # Not the sequence: what was held back is typed after all, and this key may begin it anew.
+            # Not the sequence: type what was held back; this key may begin the sequence again.
             out += self._keys[: self._matched]
             self._matched = 1 if byte == self._keys[0] else 0
             if not self._matched:

@@ -1,9 +1,9 @@
-"""Run a command in a session's own shell; its output comes out here, its exit code is this command's.
+"""Run a command in a session's shell; prints its output and returns its exit code.
 
 hold exec dev -- make test
 hold exec dev 'cd src && ls | wc -l'      one argument is shell source
 hold exec calc 'x + 1'                    in a kernel: code (hold run --kernel python3)
-hold exec dev --step RUN:deploy -- ./deploy.sh      as a step of a durable run: never twice in silence
+hold exec dev --step RUN:deploy -- ./deploy.sh      as a step of a durable run: never silently twice
 """
 
 from __future__ import annotations
@@ -26,29 +26,31 @@ if TYPE_CHECKING:
 
     from ...model.home import Home
 
-_BEGINS_S = 0.02  # a typed command has begun within a moment; this is only waited for behind a new daemon
+_BEGINS_S = 0.02  # a typed command begins at once; this wait is only for a new daemon
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
-    parser.add_argument("--timeout", type=float, metavar="S", help="return after so long; the command goes on")
-    parser.add_argument("--max-output", type=int, metavar="BYTES", help="keep head and tail of more than this")
-    parser.add_argument("--raw", action="store_true", help="the terminal's own bytes (CR LF line ends)")
-    parser.add_argument("--step", metavar="RUN:KEY", help="write the intent of this step first")
-    parser.add_argument("--effect", choices=EFFECTS, help="--step: what running it twice would do (unsafe)")
-    parser.add_argument("--epoch", type=int, help="--step: the lease's epoch, for a worker that holds one")
-    parser.add_argument("cmd", nargs="*", metavar="CMD")
+    parser.add_argument("--timeout", type=float, metavar="S", help="return after this time; the command keeps running")
+    parser.add_argument("--max-output", type=int, metavar="BYTES", help="longer output: keep only its head and tail")
+    parser.add_argument("--raw", action="store_true", help="the terminal's exact bytes (CR LF line ends)")
+    parser.add_argument("--step", metavar="RUN:KEY", help="run it as this step: record its intent first")
+    parser.add_argument("--effect", choices=EFFECTS, help="--step: what running it twice would do (default: unsafe)")
+    parser.add_argument("--epoch", type=int, help="--step: the lease's epoch, for a worker with a lease")
+    parser.add_argument(
+        "cmd", nargs="*", metavar="CMD", help="the command: one argument is shell source, several are quoted"
+    )
     arguments.json_flag(parser)
     arguments.why(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if not args.step and (args.effect or args.epoch is not None):
-        raise HoldfastError("usage", "--effect and --epoch are about a step", "--step RUN:KEY")
+        raise HoldfastError("usage", "--effect and --epoch need --step", "--step RUN:KEY")
     if args.timeout is not None and args.timeout < 0:
-        raise HoldfastError("usage", "a timeout cannot be negative", "--timeout 30")
+        raise HoldfastError("usage", "a timeout cannot be negative", "as in --timeout 30")
     if args.max_output is not None and args.max_output < 0:
-        raise HoldfastError("usage", "--max-output cannot be negative", "--max-output 65536")
+        raise HoldfastError("usage", "--max-output cannot be negative", "as in --max-output 65536")
     words = [*args.cmd, *(args.command_words or [])]
     if not words:
         raise HoldfastError("usage", "no command to run", "hold exec SESSION -- COMMAND")
@@ -68,7 +70,7 @@ def _json(host: Host, args: argparse.Namespace, words: list[str]) -> int:
 
 
 def show(session: Session, args: argparse.Namespace, result: dict[str, Any], **more: Any) -> None:
-    """All of the result at once: a document, or as much of the output as was asked for."""
+    """Print the whole result: a JSON document, or the output within the limit."""
     raw, omitted = session.exec_output(result, EXEC_OUTPUT_BYTES if args.max_output is None else args.max_output)
     if args.json:
         printing.print_json({**document(result, raw, omitted), **more})
@@ -77,7 +79,7 @@ def show(session: Session, args: argparse.Namespace, result: dict[str, Any], **m
 
 
 def document(result: dict[str, Any], raw: bytes, omitted: int) -> dict[str, Any]:
-    """The contract's object."""
+    """The result as the documented JSON object."""
     keys = ("exec_id", "state", "exit_code", "start", "end", "duration_ms", "cwd", "prompt")
     more = ("outputs", "error", "execution_count", "outputs_omitted", "ask")  # of a kernel's cell; of an approval
     return {
@@ -89,7 +91,7 @@ def document(result: dict[str, Any], raw: bytes, omitted: int) -> dict[str, Any]
 
 
 def print_output(home: Home, raw: bytes, as_is: bool) -> None:
-    """All of an exec's output: on a terminal what that may get of it, in a pipe with plain line ends, or as it is."""
+    """Print an exec's output: filtered for a terminal, with plain line ends for a pipe, or raw."""
     from ...client.terminal_output import shown_on
 
     shown = shown_on(sys.stdout.fileno(), home, raw=as_is)
@@ -99,7 +101,7 @@ def print_output(home: Home, raw: bytes, as_is: bool) -> None:
 
 
 def _stream(host: Host, args: argparse.Namespace, words: list[str]) -> int:
-    """Show the output as it comes, then return the command's own code."""
+    """Show the output live, then return the command's exit code."""
     from .exec_live import follow
 
     began = time.monotonic()
@@ -108,12 +110,12 @@ def _stream(host: Host, args: argparse.Namespace, words: list[str]) -> int:
     left = None if args.timeout is None else max(0.0, args.timeout - (time.monotonic() - began))
     if started["state"] == "waiting_for_approval":
         return exit_code(started, quiet=False, name=args.session, timed_out=True)
-    exec_id = started["exec_id"]  # of the same command, where that was asked for before
+    exec_id = started["exec_id"]  # of the same command, if it was started before
     try:
         result = follow(host, args.session, started, left, raw=args.raw)
     except KeyboardInterrupt:
         printing.note(
-            f"hold: the command goes on; hold exec-result {args.session} {exec_id}, or send Ctrl-C to it:"
+            f"hold: the command is still running; hold exec-result {args.session} {exec_id}, or send Ctrl-C to it:"
             f" hold send {args.session} --key C-c"
         )
         raise
@@ -121,7 +123,7 @@ def _stream(host: Host, args: argparse.Namespace, words: list[str]) -> int:
 
 
 def _started(host: Host, args: argparse.Namespace, words: list[str], exec_id: str) -> dict[str, Any]:
-    """The command, once it has begun. It may wait for approval before that, for longer than a daemon lives."""
+    """The command, once it has begun. It may wait for approval first, longer than a daemon lives."""
     while True:
         try:
             return host.call(  # type: ignore[no-any-return]
@@ -137,7 +139,7 @@ def _started(host: Host, args: argparse.Namespace, words: list[str], exec_id: st
         except HoldfastError as e:
             if e.code != "host_gone":
                 raise
-        try:  # it was typed, or it was not: the record says which
+        try:  # the record says whether it was typed
             return _begun(host, args.session, exec_id)
         except HoldfastError as e:
             if e.code not in ("not_found", "host_gone"):
@@ -153,8 +155,8 @@ def _begun(host: Host, session: str, exec_id: str) -> dict[str, Any]:
 
 
 def exit_code(result: dict[str, Any], *, quiet: bool, name: str, timed_out: bool) -> int:
-    """The command's own code; 124 when the time was up, also before a person approved it; 1 when it waits for input or
-    its code is unknown."""
+    """The command's exit code; 124 on timeout, also before a person approved it; 1 if it waits for input or its code
+    is unknown."""
     state = result["state"]
     if state in ("exited", "shell_ended") and result["exit_code"] is not None:
         return int(result["exit_code"])

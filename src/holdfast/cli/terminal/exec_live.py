@@ -1,4 +1,4 @@
-"""Showing an exec's output live: the bytes come from the keeper, the end comes from the host, both watched at once."""
+"""Shows an exec's output live: the bytes come from the keeper, the command's end from the host."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ...client._io.blocking_socket import Wire
+    from ...client._io.blocking_socket import HostConnection
     from ...client._sync.host import Host
     from ...client.terminal_output import TerminalFilter
 
 _READ_BYTES = 1 << 18
-_HELD_MAX = 1 << 20  # bytes held back behind what looks like our end mark
-_MARK = b"\x1b]7733;"  # our own marks follow the output; they are not part of it
+_HELD_MAX = 1 << 20  # bytes held back behind a possible end mark
+_MARK = b"\x1b]7733;"  # the marks around the output are not part of it
 
 
-class Excerpt:
-    """What of a session's output belongs to the command: from its begin mark up to its end mark."""
+class CommandOutput:
+    """Extracts a command's output from the session's: from its begin mark to its end mark."""
 
     def __init__(self, start: int, *, raw: bool, shown: TerminalFilter | Exact | None = None) -> None:
-        """`raw`: line ends as the terminal has them. `shown`: what goes to a person's terminal."""
+        """`raw`: line ends of the terminal. `shown`: filter for a person's terminal."""
         self._raw, self._filter, self._held = raw, shown or Exact(), b""
         self.at = start  # the offset after the last byte given
 
     def give(self, data: bytes, end: int | None) -> bytes:
-        """Take the bytes that follow; what of them is to be shown. `end` is the output's end, once it is known."""
+        """Feed the next bytes; returns those to show. `end` is the output's end, once it is known."""
         self.at += len(data)
         data = self._held + data
         self._held = b""
@@ -45,7 +45,7 @@ class Excerpt:
         else:
             cut = data.find(_MARK)
             if cut >= 0 and len(data) - cut > _HELD_MAX:
-                cut = len(data)  # the host would have told of an end by now: a look-alike
+                cut = len(data)  # the host would have reported the end by now: not a real mark
             if cut < 0:  # a mark or a CR LF may be cut in two by the chunk's end
                 cut = next(
                     (
@@ -70,15 +70,15 @@ def _show(data: bytes) -> None:
 
 
 def follow(host: Host, session: str, started: dict[str, Any], timeout: float | None, *, raw: bool) -> dict[str, Any]:
-    """Print from the begin mark on until the host says that the command ended, blocks, or the time is up.
-    `raw`: exactly the bytes; on a terminal else what that may get of them.
+    """Print from the begin mark on until the host reports that the command ended or blocks, or the timeout.
+    `raw`: exact bytes; otherwise filtered for a terminal.
 
-    A command can end its shell, and with it the keeper whose line this reads: the rest is in the log then.
+    A command can end its shell and with it the keeper: the rest is then read from the log.
     """
     start = started["start"] if started["start"] is not None else started["end"]
     out = sys.stdout.fileno()
     shown = shown_on(out, host.home, raw=raw)
-    excerpt = Excerpt(start, raw=raw or os.isatty(out), shown=shown)
+    excerpt = CommandOutput(start, raw=raw or os.isatty(out), shown=shown)
     asked = {"session": session, "exec_id": started["exec_id"], "wait": True, "timeout": timeout}
     waiting = _Waiting(host, {"op": "exec_result", **asked})
     line: _Line | None = _Line(host, session, start)
@@ -114,15 +114,15 @@ def follow(host: Host, session: str, started: dict[str, Any], timeout: float | N
 
 
 class _Line:
-    """A session's output from an offset on: its keeper's, or the log's where the keeper is gone."""
+    """A session's output from an offset on: from its keeper, or from the log if the keeper is gone."""
 
     def __init__(self, host: Host, session: str, start: int) -> None:
         _, fd = host.call_fd("open", session=session, read_only=True, via="cli", sure=True)
-        self.sock, self._hearing, self.broken = socket.socket(fileno=fd), keeper_messages.Hearing(), False
+        self.sock, self._hearing, self.broken = socket.socket(fileno=fd), keeper_messages.KeeperDecoder(), False
         try:
             self.sock.sendall(keeper_messages.read(start))
         except ConnectionError:
-            pass  # it ended in this moment: what it sent before, and that it is gone, is found by reading
+            pass  # it has just ended: reading returns its last messages, then the end
 
     def hear(self) -> Iterator[keeper_messages.Message]:
         try:
@@ -137,7 +137,7 @@ class _Line:
 
 
 class _Waiting:
-    """The host's answer how the command ended; asked again of the next daemon when this one dies."""
+    """Waits for the host's report of the command's end; asks the next daemon if this one dies."""
 
     def __init__(self, host: Host, request: dict[str, Any]) -> None:
         self._host, self._request = host, request
@@ -145,7 +145,7 @@ class _Waiting:
         self._ask()
 
     def _ask(self) -> None:
-        self._wire: Wire | None = self._host.connection()
+        self._wire: HostConnection | None = self._host.connection()
         try:
             self._wire.send(self._request)
         except ConnectionError:

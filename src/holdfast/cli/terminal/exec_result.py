@@ -1,4 +1,4 @@
-"""How a command stands that was run with `hold exec`: its output on stdout, its state on stderr.
+"""Show a command started with `hold exec`: its output on stdout, its state on stderr.
 
 hold exec-result dev exe_2q7…
 hold exec-result dev exe_2q7… --wait --json
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
-    parser.add_argument("exec_id", metavar="EXEC_ID", help="from hold exec --json")
-    parser.add_argument("--wait", action="store_true", help="until it ends, or waits for a person")
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="with --wait: no longer than this")
-    parser.add_argument("--max-output", type=int, metavar="BYTES", help="keep head and tail of more than this")
-    parser.add_argument("--raw", action="store_true", help="the terminal's own bytes (CR LF line ends)")
+    parser.add_argument("exec_id", metavar="EXEC_ID", help="the command's id, from hold exec --json")
+    parser.add_argument("--wait", action="store_true", help="wait until it ends, or waits for a person")
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="with --wait: at most this long")
+    parser.add_argument("--max-output", type=int, metavar="BYTES", help="longer output: keep only its head and tail")
+    parser.add_argument("--raw", action="store_true", help="the terminal's exact bytes (CR LF line ends)")
     arguments.json_flag(parser)
 
 
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     from .exec import document, explain, print_output
 
     if args.max_output is not None and args.max_output < 0:
-        raise HoldfastError("usage", "--max-output cannot be negative", "--max-output 65536")
+        raise HoldfastError("usage", "--max-output cannot be negative", "as in --max-output 65536")
     host = Host()
     result = host.call("exec_result", session=args.session, exec_id=args.exec_id, wait=args.wait, timeout=args.timeout)
     limit = EXEC_OUTPUT_BYTES if args.max_output is None else args.max_output
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print_output(host.home, raw, args.raw)
     if omitted:
-        printing.note(f"hold: {omitted} bytes are left out; --max-output, or hold logs --from {result['start']}")
+        printing.note(f"hold: {omitted} bytes omitted; use --max-output, or hold logs --from {result['start']}")
     if result["exit_code"] is not None:
         words = f"{result['state'].replace('_', ' ')} with code {result['exit_code']}"
         printing.note(f"hold: {words} after {result['duration_ms'] / 1000:g} s")

@@ -1,4 +1,4 @@
-"""`hold exec --step RUN:KEY`: the intent before the command is typed, how it ended after, in the run."""
+"""`hold exec --step RUN:KEY`: records the step's intent before the command is typed, and its outcome after."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 def run_step(host: Host, args: argparse.Namespace, words: list[str]) -> int:
     run, found, key = args.step.partition(":")
     if not run or not found or not key:
-        raise HoldfastError("usage", f"--step takes RUN:KEY, not {args.step[:60]!r}", "hold work ls lists the runs")
+        raise HoldfastError("usage", f"--step must be RUN:KEY (got {args.step[:60]!r})", "hold work ls lists the runs")
     plan = host.work.exec_begin(
         run, key, args.session, words, effect=args.effect or "unsafe", why=args.why, epoch=args.epoch
     )
     if plan["decision"] == "reuse":
         return _again(host, args, plan)
     if plan["decision"] == "adopt":
-        printing.note(f"hold: step {key} was begun before and still runs as {plan['exec_id']}; waiting for it")
+        printing.note(f"hold: step {key} is already running as {plan['exec_id']}; waiting for it")
     at_once = args.json or args.max_output is not None
     if at_once:
         result = host.work.exec_done(plan, words, timeout=args.timeout, why=args.why)
@@ -37,7 +37,7 @@ def run_step(host: Host, args: argparse.Namespace, words: list[str]) -> int:
     if at_once:
         show(Session(host, plan["session"], args.session), args, result, step=_about(plan))
     if result["state"] not in ("exited", "shell_ended"):
-        printing.note(f"hold: the step stays open; the same command again waits for it (--step {args.step})")
+        printing.note(f"hold: the step stays open; to wait for it, repeat the command (--step {args.step})")
     elif result["exit_code"] is None:
         printing.note(f"hold: in doubt; hold step settle {run} {key} --done|--not-done --evidence TEXT")
         return 5
@@ -49,25 +49,25 @@ def _about(plan: Json) -> Json:
 
 
 def _again(host: Host, args: argparse.Namespace, plan: Json) -> int:
-    """It was done before: the same output, as far as the session still has it, and the same code."""
+    """Print the recorded output of a step that is already done, and return its exit code."""
     kept = plan["result"]
     if not isinstance(kept, dict) or "exec_id" not in kept:
-        raise HoldfastError("conflict", f"step {plan['key']!r} is done, and was no command", "use another key")
+        raise HoldfastError("conflict", f"step {plan['key']!r} is done, but was not a command", "use another key")
     result = {**kept, "state": "exited", "prompt": None}
     try:
         show(Session(host, kept["session"], args.session), args, result, step=_about(plan))
-    except HoldfastError:  # the session is gone; the step has the end of the output
+    except HoldfastError:  # the session is gone; the step record has the end of the output
         if args.json:
             printing.print_json({**result, "omitted_bytes": 0, "step": _about(plan)})
         else:
             printing.write(str(kept.get("output") or "").encode("utf-8", "surrogateescape"))
     if not args.json:
-        printing.note(f"hold: step {plan['key']} was done before; this is what it gave then")
+        printing.note(f"hold: step {plan['key']} is already done; showing its recorded result")
     return int(kept["exit_code"] or 0)
 
 
 def _live(host: Host, args: argparse.Namespace, words: list[str], plan: Json) -> Json:
-    """The output as it comes."""
+    """Show the output live."""
     from .exec_live import follow
 
     began = time.monotonic()
@@ -76,7 +76,5 @@ def _live(host: Host, args: argparse.Namespace, words: list[str], plan: Json) ->
     try:
         return follow(host, plan["session"], started, left, raw=args.raw)
     except KeyboardInterrupt:
-        printing.note(
-            f"hold: the command goes on, and the step is open; the same command again waits for it (--step {args.step})"
-        )
+        printing.note(f"hold: the command is still running; to wait for it, repeat the command (--step {args.step})")
         raise

@@ -1,4 +1,4 @@
-"""The user's own terminal: raw while attached, and back as it was whatever happens."""
+"""The user's terminal: raw while attached, and always restored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FATAL = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class RawTerminal:
-    """Raw mode on entry; on exit the former mode and a sane screen, also for a fatal signal or an exception."""
+    """Sets raw mode on entry; on exit restores the mode and the screen, also after a fatal signal or an exception."""
 
     def __init__(self, reset: bytes) -> None:
         self._reset = reset
@@ -56,7 +56,7 @@ class RawTerminal:
         try:
             os.write(self._out, self._reset)
         except OSError:
-            pass  # the terminal is gone: nothing to put right
+            pass  # the terminal is gone: nothing to restore
         try:
             termios.tcsetattr(self._in, termios.TCSADRAIN, self._before)  # type: ignore[arg-type]
         except (OSError, termios.error):

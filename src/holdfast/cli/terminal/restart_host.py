@@ -1,14 +1,14 @@
-"""An attached terminal does not need the host, but its program may: a host that dies under it is started again.
+"""Restarts a host that dies while a terminal is attached: the terminal works without it, but its program may need it.
 
-Terminal queries are answered by the host's emulator, and restarts, waits and the inbox are its work. So whoever stays
-attached does what the next command would do. A host that was stopped on purpose took its socket along: it stays down.
+The host's emulator answers terminal queries, and the host does restarts, waits and the inbox. So an attached client
+does what the next command would do. A host that was stopped on purpose removed its socket: it stays down.
 """
 
 from __future__ import annotations
 
 import os
 
-from ...client._io.blocking_socket import Wire, connect_socket
+from ...client._io.blocking_socket import HostConnection, connect_socket
 from ...model.errors import HoldfastError
 from ...model.home import Home
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     import select
     import socket
 
-_TRIES_MAX = 10  # hosts that died under one terminal: one that dies again and again is not mended by starting it
+_TRIES_MAX = 10  # restarts per terminal: a host that dies again and again is not fixed by starting it
 
 
-class Reviver:
-    """A connection on which nothing is said: its end is the host's. `wake` interrupts the terminal's loop."""
+class HostRestarter:
+    """An idle connection that ends when the host does. `wake` interrupts the terminal's loop."""
 
     def __init__(self, home: Home, wake: int) -> None:
         self._home, self._wake = home, wake
@@ -31,17 +31,17 @@ class Reviver:
         try:
             self._next = connect_socket(home)
         except OSError:
-            pass  # it went in this very moment: the terminal goes on without
+            pass  # it has just ended: the terminal continues without it
 
     @property
     def line(self) -> int:
         return self._sock.fileno() if self._sock is not None else -1
 
     def watch(self, poll: select.epoll) -> None:
-        """Hear of the end of the host that there is now."""
+        """Watch for the end of the current host."""
         if self._sock is None and self._next is not None:
             self._sock, self._next = self._next, None
-            poll.register(self._sock, 0)  # nothing but its end is told
+            poll.register(self._sock, 0)  # only its end is reported
 
     def gone(self, poll: select.epoll) -> None:
         assert self._sock is not None
@@ -56,12 +56,12 @@ class Reviver:
         threading.Thread(target=self._start, name="revive", daemon=True).start()
 
     def _start(self) -> None:
-        """Beside the terminal, which goes on typing meanwhile."""
+        """Start the host in a thread, while the terminal keeps working."""
         try:
-            self._next = Wire.connect(self._home, autostart=True).sock
+            self._next = HostConnection.connect(self._home, autostart=True).sock
             os.write(self._wake, b"h")
         except (HoldfastError, OSError):
-            pass  # the next command says what is wrong; or this terminal has detached meanwhile
+            pass  # the next command reports the error; or this terminal has detached
 
     def close(self) -> None:
         for sock in (self._sock, self._next):

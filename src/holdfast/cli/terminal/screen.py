@@ -1,4 +1,4 @@
-"""The rendered screen of a session as text, as its terminal would show it now.
+"""Print a session's rendered screen as text, as its terminal shows it now.
 
 hold screen editor
 hold screen editor --json      with size, cursor and title
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-# Cells hold no control characters; should one ever, it does not reach a person's terminal.
+# Cells hold no control characters; filter anyway for a person's terminal.
 _CONTROLS = dict.fromkeys((*range(10), *range(11, 32), *range(127, 160)), 0xFFFD)
 
 

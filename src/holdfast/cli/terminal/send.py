@@ -1,13 +1,13 @@
-"""Type into a session. Free controls are taken for it; where someone else holds them it fails with exit 5.
+"""Type into a session. It takes free controls; if another operator holds them, it fails with exit 5.
 
   hold send dev "make test" --enter
   hold send dev --key C-c
   hold send editor --key Escape
   hold send editor :wq --enter
   cat big.sql | hold send db --stdin
-  hold send deploy --secret                asks without echo; nothing of it is kept
+  hold send deploy --secret                prompts without echo; nothing of it is stored
 
-TEXT is sent as it is; --enter presses Return (on --pipes: a newline). Order: TEXT, --stdin, each --key, Return.
+TEXT is sent unchanged; --enter presses Return (with --pipes: a newline). Order: TEXT, --stdin, each --key, Return.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ _PORTION_BYTES = 64 << 10  # one frame to the keeper; stdin of any length passes
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.session(parser)
-    parser.add_argument("text", metavar="TEXT", nargs="*", help="what to type (one argument)")
+    parser.add_argument("text", metavar="TEXT", nargs="*", help="the text to type (one argument)")
     parser.add_argument("--enter", action="store_true", help="press Return at the end")
     parser.add_argument(
         "--key", metavar="NAME", action="append", default=[], help="Enter, Tab, Up, F5, C-c, M-x … (repeatable)"
     )
-    parser.add_argument("--stdin", action="store_true", help="type what comes from stdin, byte for byte")
-    parser.add_argument("--secret", action="store_true", help="ask without echo, or with --stdin; keep nothing of it")
+    parser.add_argument("--stdin", action="store_true", help="type stdin, byte for byte")
+    parser.add_argument(
+        "--secret", action="store_true", help="prompt without echo, or read --stdin; nothing of it is stored"
+    )
     parser.add_argument("--eof", action="store_true", help="end the program's input (Ctrl-D, or close the pipe)")
     arguments.json_flag(parser)
     arguments.why(parser)
@@ -46,12 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if len(args.text) > 1:
-        raise HoldfastError("usage", f"{len(args.text)} texts to send", 'quote them as one: hold send SESSION "a b"')
+        raise HoldfastError(
+            "usage", f"{len(args.text)} arguments instead of one TEXT", 'quote them as one: hold send SESSION "a b"'
+        )
     if args.secret and args.text:
         raise HoldfastError(
             "usage",
-            "a secret is never taken from the command line, where others can read it",
-            "leave TEXT out and type it, or pass it with --stdin",
+            "a secret is never taken from the command line, which other users can read",
+            "leave TEXT out to be prompted, or pass it with --stdin",
         )
     text = args.text[0] if args.text else ""
     if not (text or args.enter or args.key or args.stdin or args.secret or args.eof):
@@ -67,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     except HoldfastError as e:
         if not sent:
             raise
-        raise HoldfastError(e.code, f"the first {sent} bytes were sent, then: {e.message}", e.hint) from None
+        raise HoldfastError(e.code, f"sent {sent} bytes, then failed: {e.message}", e.hint) from None
     if answer is None:
         raise HoldfastError("usage", "nothing to send: stdin is empty", "give TEXT, --enter or --key")
     if args.json:
@@ -85,17 +89,17 @@ def _type(
 
 
 def _parts(host: Host, args: argparse.Namespace, text: str) -> Iterator[tuple[bytes, bool]]:
-    """What to type and whether Return follows, in order; stdin as it comes, all else in one piece that nobody can type
-    into."""
+    """The pieces to type, in order, and whether Return follows; stdin in chunks, all else in one piece, so that no
+    other input comes between."""
     head = text.encode("utf-8", "surrogateescape")
     tail, enter = Session(host, args.session, args.session).keys(args.key), args.enter
     if args.secret and (sys.stdin.isatty() or not args.stdin):
-        # the Return that ended the answer is part of it
+        # the Return that ends the answer is part of it
         yield secret_input.ask(args.session) + tail, enter or not tail
     elif args.secret:
         secret = secret_input.from_stdin()
         if enter and secret.endswith(b"\n"):
-            secret = secret[:-1]  # `echo SECRET |` brings a line end of its own
+            secret = secret[:-1]  # `echo SECRET |` adds a line end
         yield secret + tail, enter
     elif args.stdin:
         if head:

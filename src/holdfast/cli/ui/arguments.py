@@ -1,4 +1,4 @@
-"""argparse with our manners: one line for a mistake, and the arguments that many commands share."""
+"""An argparse parser with one-line errors, and the arguments that many commands share."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose mistakes are HoldfastErrors (exit 2, one line, JSON with --json)."""
+    """A parser that raises HoldfastError for usage errors (exit 2, one line, JSON with --json)."""
 
-    mistake = "usage"  # the code of a mistake; a hook has another, because exit 2 means something to its caller
+    mistake = "usage"  # the exit code of a usage error; a hook has another, because exit 2 has a meaning for its caller
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs.setdefault("allow_abbrev", False)
@@ -26,15 +26,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def session(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
-    parser.add_argument("session", metavar="SESSION", nargs=nargs, help="a name, an id, or the beginning of an id")
+    parser.add_argument("session", metavar="SESSION", nargs=nargs, help="a name, an id, or a prefix of an id")
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 
 def project(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--project", metavar="P", help="which project (HOLDFAST_PROJECT, holdfast.toml, this folder)")
+    parser.add_argument(
+        "--project", metavar="P", help="the project (default: HOLDFAST_PROJECT, holdfast.toml, this folder's)"
+    )
 
 
 def seconds(text: str) -> float:
@@ -45,4 +47,4 @@ def seconds(text: str) -> float:
 
 
 def why(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--why", metavar="TEXT", help="the reason, kept with the action")
+    parser.add_argument("--why", metavar="TEXT", help="the reason, recorded with the action")

@@ -1,4 +1,4 @@
-"""One command on several sessions: all are tried at once, each failure is told, the first one's code is returned."""
+"""Runs one command on several sessions in parallel, prints each failure, and returns the first failure's exit code."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
     Action = Callable[[Host, str], Json]
 
-_AT_ONCE = 16  # a stop may take its whole grace time: a handful must not wait for each other
+_AT_ONCE = 16  # a stop may take its whole grace time: several must not wait for each other
 
 
 def each(sessions: Sequence[str], action: Action, tell: Callable[[Json], None], *, as_json: bool) -> int:
-    """Act on each; one answer is one object in JSON, several are a list in the order asked for."""
+    """Act on each session; in JSON one answer is an object, several are a list in the given order."""
     wanted = list(dict.fromkeys(sessions))
     if len(wanted) == 1:
         answer = action(Host(), wanted[0])
@@ -50,7 +50,7 @@ def each(sessions: Sequence[str], action: Action, tell: Callable[[Json], None], 
 
 
 def _at_once(wanted: list[str], action: Action) -> list[Json | BaseException]:
-    """Each in a thread with a connection of its own. Daemon threads: Ctrl-C does not wait for them."""
+    """Run each in a thread with its own connection. Daemon threads: Ctrl-C does not wait for them."""
     import threading
 
     outcomes: list[Any] = [None] * len(wanted)
@@ -78,20 +78,20 @@ def _at_once(wanted: list[str], action: Action) -> list[Json | BaseException]:
 
 
 def seconds(text: str) -> float:
-    """A length of time on the command line: 5, 1.5, 30s, 10m, 2h."""
+    """Parse a duration: 5, 1.5, 30s, 10m, 2h."""
     return duration_s(text)
 
 
 def stop_arguments(parser: argparse.ArgumentParser) -> None:
-    """Of a command that ends whole process trees."""
+    """Add the arguments of a command that ends process trees."""
     arguments.session(parser, nargs="+")
-    parser.add_argument("-t", "--time", type=seconds, metavar="S", help="grace time before KILL (10 s unless told)")
+    parser.add_argument("-t", "--time", type=seconds, metavar="S", help="grace time before KILL (default: 10 s)")
     arguments.json_flag(parser)
     arguments.why(parser)
 
 
 def stopping(op: str, args: argparse.Namespace, tell: Callable[[Json], None]) -> int:
-    """`stop` or `restart` for each session."""
+    """Run `stop` or `restart` on each session."""
 
     def act(host: Host, session: str) -> Json:
         answer: Json = host.call(op, session=session, grace_s=args.time, why=args.why)
@@ -101,7 +101,7 @@ def stopping(op: str, args: argparse.Namespace, tell: Callable[[Json], None]) ->
 
 
 def say(sentence: str, *cells: object) -> None:
-    """A sentence for a person, its facts apart by tabs for a pipe."""
+    """Print a sentence on a terminal, tab-separated facts in a pipe."""
     if sys.stdout.isatty():
         print(printing.safe(sentence))
     else:
@@ -109,6 +109,6 @@ def say(sentence: str, *cells: object) -> None:
 
 
 def say_holder(session: str, controls: Json, more: str = "") -> None:
-    """Who has the controls now."""
+    """Print who holds the controls now."""
     holder, epoch = controls.get("name") or controls["holder"], controls["epoch"]
     say(f"{holder} holds the controls of {session} (epoch {epoch}){more}", session, holder, epoch)

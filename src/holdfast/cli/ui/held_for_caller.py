@@ -1,4 +1,4 @@
-"""A host for a command that is over before what it began: what an agent holds by it is held for its caller."""
+"""Makes a host connection for commands that end before the hold they take: an agent's hold is its caller's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...client._sync.host import Host
 
 
 def passing_host() -> Host:
-    """Only an agent's hold ends with a process; whoever names no operator and stands in no session is a person."""
+    """Only an agent's hold ends with a process; a caller without an operator and outside a session is a person."""
     host = Host()
     if os.environ.get("HOLDFAST_OPERATOR") or os.environ.get("HOLDFAST_SESSION"):
         from ...client.process import acts_for

@@ -1,4 +1,4 @@
-"""What people see: tables on a terminal, tab-separated lines in a pipe, JSON when asked. Progress goes to stderr."""
+"""Prints results: tables on a terminal, tab-separated lines in a pipe, JSON on request. Progress goes to stderr."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def colours() -> bool:
 
 
 def paint(text: str, style: str, on: bool | None = None) -> str:
-    """Text in a style, where colours are wanted."""
+    """Text in a style, if colours are enabled."""
     if not style or not (colours() if on is None else on):
         return text
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
 
 
 def safe(text: object) -> str:
-    """Text for a person's terminal: what came from a program cannot move the cursor or lie about its length."""
+    """Text made safe for a terminal: it cannot move the cursor or hide its length."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
 def write(content: bytes) -> None:
-    """Bytes that a program or an agent made: exactly, but to a terminal what that may get of them."""
+    """Write bytes of a program or an agent: unchanged, but filtered for a terminal."""
     if sys.stdout.isatty():
         from ...client.terminal_output import TerminalFilter
 
@@ -54,7 +54,7 @@ def print_json(value: object) -> None:
 
 
 def flush() -> None:
-    """Out with it: whoever follows wants each line as it comes."""
+    """Flush stdout, so that a reader gets each line at once."""
     sys.stdout.flush()
 
 
@@ -78,7 +78,7 @@ def table(
 
 
 def note(text: str) -> None:
-    """Something a person may want to know; never on stdout."""
+    """Print a note for a person to stderr."""
     print(text, file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""A session object in words: what a person wants to know first, each fact in a few words. Pure."""
+"""Renders a session object as text: a headline, then short facts. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_CONNECTIONS_SHOWN = 5  # the rest is in --json: a server has hundreds
+_CONNECTIONS_SHOWN = 5  # --json has all: a server has hundreds
 
 
 def ending(ended: Json | None) -> str:
-    """How something ended."""
+    """How a program ended, as text."""
     if not ended or not ended.get("known"):
         return "exit status unknown"
     if ended["signal"]:
@@ -23,24 +23,24 @@ def ending(ended: Json | None) -> str:
 
 
 def doing(activity: Json) -> str:
-    """An agent at its own prompt is idle: it waits for nothing but the next wish."""
+    """What the session is doing, as text; an agent at its own prompt is idle."""
     if activity["kind"] == "at_prompt" and activity.get("says"):
         return "idle"
     return str(activity["kind"]).replace("_", " ")
 
 
 def headline(s: Json) -> str:
-    """What it is doing, or how it ended."""
+    """What the session is doing, or how it ended."""
     if s["state"] != "live":
         return f"{s['state']}, {ending(s['exit'])}"
     words = doing(s["activity"])
     if s["exit"]:
-        return f"the main program ended ({ending(s['exit'])}), others of its tree go on"
+        return f"the main program ended ({ending(s['exit'])}), other processes of its tree keep running"
     return words if s["activity"]["confidence"] == "certain" else f"{words} (likely)"
 
 
 def facts(s: Json, now: float) -> list[tuple[str, str]]:
-    """Label and value, in the order a person asks. A label may come several times."""
+    """Labels and values, the most important first. A label may occur several times."""
     out = [("command", " ".join(s["command"])), ("folder", s["cwd"])]
     born = f"started {printing.age(s['started_at'], now)} ago"
     if s["generation"] > 1:
@@ -58,7 +58,7 @@ def facts(s: Json, now: float) -> list[tuple[str, str]]:
         out.append(("terminal", _terminal(s["pty"])))
     out.append(("output", _output(s["output"], s.get("dropped") or 0)))
     if s.get("queued_input"):
-        out.append(("input", f"{printing.size(s['queued_input'])} typed and not read by the program yet"))
+        out.append(("input", f"{printing.size(s['queued_input'])} typed, not yet read by the program"))
     out += _policies(s, now)
     if s.get("files"):
         out.append(("files", _files(s)))

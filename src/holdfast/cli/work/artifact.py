@@ -1,10 +1,10 @@
-"""Files that a run produced: kept by their content, named by the run.
+"""Store and list files that runs produced: content is stored once, names belong to the run.
 
 hold artifact put RUN report.html [--name NAME] [--from SOURCE]…
 hold artifact get RUN report.html [FILE]        to stdout without FILE
 hold artifact ls [RUN] · rm RUN NAME · gc
-hold artifact orphans                           content without a name, and files that attempts made and left
-hold artifact adopt TASK [PATH…]                keep such files as artifacts of the run that made them
+hold artifact orphans                           content without a name, and files that attempts left behind
+hold artifact adopt TASK [PATH…]                store such files as artifacts of the run that made them
 hold artifact discard TASK [PATH…] [--yes]      remove them
 """
 
@@ -30,17 +30,19 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("put", "get", "ls", "rm", "orphans", "adopt", "discard", "gc"))
     parser.add_argument(
-        "run", metavar="RUN|TASK", nargs="?", help="a run's id, or the beginning of it; adopt, discard: a task's"
+        "run", metavar="RUN|TASK", nargs="?", help="a run's id, or a prefix of it; adopt, discard: a task's id"
     )
-    parser.add_argument("name", metavar="NAME", nargs="?", help="put: the file (- is stdin); else the artifact's name")
-    parser.add_argument("file", metavar="FILE", nargs="*", help="get: where to write it; adopt, discard: more paths")
-    parser.add_argument("--name", dest="called", metavar="NAME", help="put: its name, if not the file's")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="put: the file (-: stdin); otherwise the artifact's name"
+    )
+    parser.add_argument("file", metavar="FILE", nargs="*", help="get: the file to write; adopt, discard: more paths")
+    parser.add_argument("--name", dest="called", metavar="NAME", help="put: the artifact's name (default: the file's)")
     parser.add_argument(
         "--from", dest="sources", metavar="SOURCE", action="append", default=[], help="put: what it was made from"
     )
     parser.add_argument("--media", metavar="TYPE", help="put: its media type")
-    parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
-    parser.add_argument("--yes", action="store_true", help="discard: without asking")
+    parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker with a lease")
+    parser.add_argument("--yes", action="store_true", help="discard: do not ask")
     arguments.project(parser)
     arguments.why(parser)
     arguments.json_flag(parser)
@@ -80,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.verb == "gc":
         printing.note(f"{answer['contents']} removed, {printing.size(answer['bytes'])}")
     elif args.verb == "rm" and not answer["removed"]:
-        raise HoldfastError("not_found", f"no artifact {args.name[:80]!r}", f"hold artifact ls {args.run}")
+        raise HoldfastError("not_found", f"no such artifact: {args.name[:80]!r}", f"hold artifact ls {args.run}")
     return 0
 
 
@@ -88,7 +90,7 @@ def _name(args: argparse.Namespace) -> str:
     if args.called:
         return str(args.called)
     if args.name == "-":
-        raise HoldfastError("usage", "what comes from stdin has no name", "give it one: --name NAME")
+        raise HoldfastError("usage", "stdin needs a name", "--name NAME")
     return os.path.basename(str(args.name))
 
 
@@ -100,9 +102,12 @@ def _content(path: str) -> bytes:
             with open(path, "rb") as file:
                 content = file.read(ARTIFACT_BYTES_MAX + 1)
         except OSError as e:
-            raise HoldfastError("not_found", f"cannot read {path}: {e.strerror}", "name a file") from None
+            raise HoldfastError("not_found", f"cannot read {path}: {e.strerror}", "give the path of a file") from None
     if len(content) > ARTIFACT_BYTES_MAX:
-        raise invalid(f"an artifact has at most {ARTIFACT_BYTES_MAX:,} bytes", "keep it elsewhere, and note where")
+        raise invalid(
+            f"the file is larger than {ARTIFACT_BYTES_MAX:,} bytes, the limit of an artifact",
+            "store it elsewhere, and record where with hold note",
+        )
     return content
 
 
@@ -115,5 +120,5 @@ def _get(work: Work, args: argparse.Namespace) -> int:
         with open(args.file[0], "wb") as file:
             file.write(content)
     except OSError as e:
-        raise HoldfastError("failed", f"cannot write {args.file[0]}: {e.strerror}", "name another file") from None
+        raise HoldfastError("failed", f"cannot write {args.file[0]}: {e.strerror}", "choose another file") from None
     return 0

@@ -1,4 +1,4 @@
-"""`hold artifact orphans|adopt|discard`: content that has no name, and files that attempts left behind."""
+"""`hold artifact orphans|adopt|discard`: content without a name, and files that attempts left behind."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def _list(args: argparse.Namespace, host: Host) -> int:
 
 
 def _ask(args: argparse.Namespace, found: list[Json]) -> None:
-    """Removing files is for people: each is named, and nothing happens without a yes."""
+    """List the files to remove, and ask for confirmation."""
     if args.yes or not found:
         return
     for one in found:
         printing.note(f"  {printing.safe(one['path'])}  {printing.size(one['size'])}")
     if not sys.stdin.isatty():
-        raise HoldfastError("usage", f"{len(found)} files would be removed", "say so: --yes")
+        raise HoldfastError("usage", f"{len(found)} files would be removed", "confirm with --yes")
     where = printing.safe(found[0]["root"])
     print(f"remove {len(found)} files from {where}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise HoldfastError("interrupted", "nothing was removed", "hold artifact adopt keeps them instead")
+        raise HoldfastError("interrupted", "nothing was removed", "to keep them: hold artifact adopt")

@@ -1,6 +1,6 @@
-"""Backends: the command lines that do tasks. claude, codex and shell need no entry.
+"""Manage backends: the command lines that do tasks. claude, codex and shell are built in.
 
-hold backend add cheap -- claude -p --model haiku        {contract}, {brief} and {task} are put into its arguments
+hold backend add cheap -- claude -p --model haiku        {contract}, {brief} and {task} are replaced in its arguments
 hold backend add tidy -e MODE=strict --timeout 10m -- ./tools/tidy {contract}
 hold backend ls
 hold backend rm cheap
@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("add", "ls", "rm"))
-    parser.add_argument("name", metavar="NAME", nargs="?", help="what policies and contracts call it")
-    parser.add_argument("command", metavar="CMD", nargs="*", help="add: after --, the program and its arguments")
-    parser.add_argument("-e", metavar="K=V", dest="env", action="append", default=[], help="add: for its environment")
-    parser.add_argument("--terminal", action="store_true", help="add: on a terminal; else the brief is its stdin")
-    parser.add_argument("--timeout", metavar="DURATION", help="add: for one attempt (an hour)")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="its name in policies and contracts")
+    parser.add_argument("command", metavar="CMD", nargs="*", help="add: the program and its arguments, after --")
+    parser.add_argument(
+        "-e", metavar="K=V", dest="env", action="append", default=[], help="add: an environment variable (repeatable)"
+    )
+    parser.add_argument(
+        "--terminal", action="store_true", help="add: run it on a terminal (default: the brief is its stdin)"
+    )
+    parser.add_argument("--timeout", metavar="DURATION", help="add: time limit of one attempt (default: 1h)")
     arguments.why(parser)
     arguments.json_flag(parser)
 
@@ -59,5 +63,5 @@ def run(args: argparse.Namespace) -> int:
 def _pair(word: str) -> tuple[str, str]:
     name, found, value = word.partition("=")
     if not found or not name:
-        raise HoldfastError("usage", f"-e takes NAME=VALUE, not {word[:60]!r}", "as -e MODE=strict")
+        raise HoldfastError("usage", f"-e must be NAME=VALUE (got {word[:60]!r})", "as -e MODE=strict")
     return name, value

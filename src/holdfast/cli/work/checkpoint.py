@@ -1,13 +1,13 @@
-"""Save where a run stands, look at what was saved, go back to it, or go on from it another way.
+"""Save a run's state; show, compare and restore checkpoints, or fork a new run from one.
 
 hold checkpoint save RUN --set goal='"move the data"' --set plan='["copy", "check"]' --label 'half way'
-hold checkpoint save RUN --state FILE         a JSON object; - reads it from stdin
+hold checkpoint save RUN --state FILE         a JSON object (-: stdin)
 hold checkpoint ls RUN
-hold checkpoint show RUN 3                    the latest without a number
+hold checkpoint show RUN 3                    without a number: the latest
 hold checkpoint diff RUN 1 3
-hold checkpoint restore RUN 1                 its state is the run's again; nothing that was done is undone
-hold checkpoint fork RUN 1                    a new run that begins there
-hold checkpoint policy RUN --entries 50       save from the log by itself; 0 switches it off
+hold checkpoint restore RUN 1                 its state becomes the run's state; no effect is undone
+hold checkpoint fork RUN 1                    start a new run from there
+hold checkpoint policy RUN --entries 50       save automatically from the log; 0 turns it off
 """
 
 from __future__ import annotations
@@ -29,19 +29,21 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("save", "show", "ls", "diff", "restore", "fork", "policy"))
-    parser.add_argument("run", metavar="RUN", help="a run's id, or the beginning of it")
+    parser.add_argument("run", metavar="RUN", help="a run's id, or a prefix of it")
     parser.add_argument("seq", metavar="SEQ", nargs="?", type=int, help="a checkpoint's number")
     parser.add_argument(
-        "other", metavar="OTHER", nargs="?", type=int, help="diff: the one to compare it with (the latest)"
+        "other", metavar="OTHER", nargs="?", type=int, help="diff: the one to compare with (default: the latest)"
     )
-    parser.add_argument("--set", metavar="NAME=JSON", action="append", default=[], help="save: a field of the state")
-    parser.add_argument("--state", metavar="FILE", help="save: fields from a JSON object; - is stdin")
-    parser.add_argument("--replace", action="store_true", help="save: forget the fields that are not given")
-    parser.add_argument("--label", metavar="TEXT", help="save, fork: what it is, for people")
+    parser.add_argument(
+        "--set", metavar="NAME=JSON", action="append", default=[], help="save: set a field of the state"
+    )
+    parser.add_argument("--state", metavar="FILE", help="save: set fields from a JSON object (-: stdin)")
+    parser.add_argument("--replace", action="store_true", help="save: remove the fields that are not given")
+    parser.add_argument("--label", metavar="TEXT", help="save, fork: a short description")
     parser.add_argument("--with", dest="other_run", metavar="RUN", help="diff: OTHER is a checkpoint of this run")
-    parser.add_argument("--entries", metavar="N", type=int, default=0, help="policy: every so many log entries")
-    parser.add_argument("--bytes", metavar="N", type=int, default=0, help="policy: every so many bytes of log")
-    parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
+    parser.add_argument("--entries", metavar="N", type=int, default=0, help="policy: save every N log entries")
+    parser.add_argument("--bytes", metavar="N", type=int, default=0, help="policy: save every N bytes of log")
+    parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker with a lease")
     arguments.why(parser)
     arguments.json_flag(parser)
 
@@ -85,17 +87,17 @@ def _state(args: argparse.Namespace) -> Json:
                 with open(args.state, encoding="utf-8") as file:
                     text = file.read()
         except OSError as e:
-            raise HoldfastError("not_found", f"cannot read {args.state}: {e.strerror}", "name a JSON file") from None
+            raise HoldfastError("not_found", f"cannot read {args.state}: {e.strerror}", "give a JSON file") from None
         except UnicodeDecodeError:
-            raise HoldfastError("invalid", f"{args.state} is not UTF-8 text", "name a JSON file") from None
+            raise HoldfastError("invalid", f"{args.state} is not UTF-8 text", "give a JSON file") from None
         given = parsed(text, "--state")
         if not isinstance(given, dict):
-            raise HoldfastError("usage", "--state takes a JSON object", 'as {"goal": "…"}')
+            raise HoldfastError("usage", "--state must be a JSON object", 'as {"goal": "…"}')
         state.update(given)
     for word in args.set:
         name, found, value = word.partition("=")
         if not found or not name:
-            raise HoldfastError("usage", f"--set takes NAME=JSON, not {word[:60]!r}", "--set goal='\"text\"'")
+            raise HoldfastError("usage", f"--set must be NAME=JSON (got {word[:60]!r})", "--set goal='\"text\"'")
         state[name] = parsed(value, f"--set {name}")
     return state
 

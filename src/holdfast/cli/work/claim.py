@@ -1,9 +1,9 @@
-"""What is believed to be true of this machine, and whether it still is, asked of the kernel now.
+"""Record facts about this machine, and check now whether they still hold.
 
-hold claim add --task 1.5 --port 3000 --session web      the port is served by that session
-hold claim add --run RUN --file dist/app.js              the file has the content it has now
-hold claim add --task 1.5 --pid 4242                     that very process is alive
-hold claim add --task 1.5 --command 'make check'         the command succeeds; it is run by each check
+hold claim add --task 1.5 --port 3000 --session web      that session listens on the port
+hold claim add --run RUN --file dist/app.js              the file keeps its current content
+hold claim add --task 1.5 --pid 4242                     exactly this process is alive
+hold claim add --task 1.5 --command 'make check'         the command succeeds; each check runs it
 hold claim ls [--task ID | --run RUN] · hold claim rm CLAIM
 hold claim check [--task ID | --run RUN]                 exit 0 if all hold, 1 if something drifted
 """
@@ -28,16 +28,20 @@ _STYLE = {"holds": "green", "drifted": "red", "unknown": "yellow"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("add", "ls", "check", "rm"))
-    parser.add_argument("claim", metavar="CLAIM", nargs="?", help="rm: its id, or the beginning of it")
+    parser.add_argument("claim", metavar="CLAIM", nargs="?", help="rm: the claim's id, or a prefix of it")
     parser.add_argument("--task", metavar="ID", help="the task that relies on it")
     parser.add_argument("--run", metavar="RUN", help="the run that relies on it")
     arguments.project(parser)
-    parser.add_argument("--port", metavar="N", type=int, help="add: somebody listens on it")
-    parser.add_argument("--file", metavar="FILE", help="add: it has the content it has now")
+    parser.add_argument("--port", metavar="N", type=int, help="add: a process listens on it")
+    parser.add_argument("--file", metavar="FILE", help="add: the file keeps its current content")
     parser.add_argument("--pid", metavar="P", type=int, help="add: this process is alive")
-    parser.add_argument("--command", metavar="CMD", help="add: this succeeds (run by sh, in this folder)")
-    parser.add_argument("--session", metavar="SESSION", help="add: who serves the port; alone: it is live")
-    parser.add_argument("--timeout", metavar="D", type=seconds, default=CLAIM_TIMEOUT_S, help="add: for the command")
+    parser.add_argument("--command", metavar="CMD", help="add: this command succeeds (run by sh, in this folder)")
+    parser.add_argument(
+        "--session", metavar="SESSION", help="add: with --port: this session listens on it; alone: it is live"
+    )
+    parser.add_argument(
+        "--timeout", metavar="D", type=seconds, default=CLAIM_TIMEOUT_S, help="add: time limit of the command"
+    )
     parser.add_argument("--no-commands", action="store_true", help="check: do not run commands")
     arguments.why(parser)
     arguments.json_flag(parser)
@@ -66,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             print(made["id"])
             if made["state"] == "drifted":
-                printing.note(f"kept, and not true now: {printing.safe(made['said'])}")
+                printing.note(f"recorded, but it does not hold now: {printing.safe(made['said'])}")
         return 0
     found = work.claims(**whose) if args.verb == "ls" else work.check_claims(**whose, commands=not args.no_commands)
     if args.json:

@@ -1,7 +1,7 @@
-"""What was thought, done and seen in a run, in order.
+"""Show a run's log: what was thought, done and observed, in order.
 
 hold history RUN
-hold history RUN --at 120        up to that entry, and the state of the run then, rebuilt; nothing is executed
+hold history RUN --at 120        up to that entry, with the run's state at that point; nothing is executed
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a run's id, or the beginning of it")
-    parser.add_argument("--at", metavar="SEQ", type=int, help="up to this entry, with the state then")
+    parser.add_argument("run", metavar="RUN", help="a run's id, or a prefix of it")
+    parser.add_argument("--at", metavar="SEQ", type=int, help="up to this entry, with the state at that point")
     arguments.json_flag(parser)
 
 

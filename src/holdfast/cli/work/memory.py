@@ -1,8 +1,8 @@
-"""A run's short-term memory: the messages that fit a model's window, and values that expire.
+"""Read and write a run's short-term memory: messages for a model's window, and values that expire.
 
-hold memory append RUN 'what the user said'          --role assistant; or a whole message as --json-message '{…}'
-hold memory window RUN --max-tokens 4000             the newest that fit (an estimate), and every instruction
-hold memory set RUN token '"abc"' --ttl 10m          JSON; gone after ten minutes. --ttl 0 forgets it
+hold memory append RUN 'a message of the user'       --role assistant; or a whole message as --json-message '{…}'
+hold memory window RUN --max-tokens 4000             the newest that fit (an estimate), and every system message
+hold memory set RUN token '"abc"' --ttl 10m          a JSON value that expires after ten minutes; --ttl 0 removes it
 hold memory get RUN token
 """
 
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("append", "window", "set", "get"))
-    parser.add_argument("run", metavar="RUN", help="a run's id, or the beginning of it")
+    parser.add_argument("run", metavar="RUN", help="a run's id, or a prefix of it")
     parser.add_argument("name", metavar="TEXT|NAME", nargs="?", help="append: the text; set, get: the value's name")
     parser.add_argument("value", metavar="JSON", nargs="?", help="set: the value")
-    parser.add_argument("--role", default="user", help="append: who said it (user); system is always in the window")
+    parser.add_argument(
+        "--role", default="user", help="append: the message's role (default: user); system is always in the window"
+    )
     parser.add_argument("--json-message", metavar="JSON", help="append: the whole message, instead of TEXT")
-    parser.add_argument("--max-tokens", metavar="N", type=int, help="window: how much may be in it (32000)")
-    parser.add_argument("--ttl", metavar="DURATION", help="set: how long it is kept (as long as the run)")
-    parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
+    parser.add_argument("--max-tokens", metavar="N", type=int, help="window: its maximum size (default: 32000)")
+    parser.add_argument("--ttl", metavar="DURATION", help="set: its lifetime (default: the run's)")
+    parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker with a lease")
     arguments.why(parser)
     arguments.json_flag(parser)
 
@@ -44,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         for message in answer["messages"]:
             print(_line(message))
         if answer["omitted"]:
-            printing.note(f"hold: {answer['omitted']} older messages do not fit; hold history {args.run} has them")
+            printing.note(f"hold: {answer['omitted']} older messages do not fit; to see them: hold history {args.run}")
     elif args.verb == "get":
         printing.print_json(answer["value"])
     return 0
@@ -69,7 +71,7 @@ def _details(args: argparse.Namespace) -> Json:
 
 
 def _line(message: Any) -> str:
-    """A message in one line of plain text."""
+    """A message as one line of plain text."""
     if isinstance(message, dict) and isinstance(message.get("content"), str):
         return printing.safe(message.get("role", "-")) + "\t" + printing.safe(" ".join(message["content"].split()))
     import json

@@ -1,4 +1,4 @@
-"""Leave a note in a run's log, for whoever goes on.
+"""Add a note to a run's log, for the next worker.
 
 hold note RUN 'the staging API is rate limited' --kind learned
 """
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a run's id, or the beginning of it")
+    parser.add_argument("run", metavar="RUN", help="a run's id, or a prefix of it")
     parser.add_argument("text", metavar="TEXT")
-    parser.add_argument("--kind", choices=LOG_KINDS[4:], default="note", help="what it is (note)")
+    parser.add_argument("--kind", choices=LOG_KINDS[4:], default="note", help="the note's kind (default: note)")
     parser.add_argument("--step", metavar="KEY", help="the step it is about")
     arguments.why(parser)
     arguments.json_flag(parser)

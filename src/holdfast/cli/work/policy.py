@@ -1,8 +1,8 @@
-"""A project's policy: how often a task is tried, by which backends, what verification profiles are. In versions.
+"""Show or set a project's policy: retries, backends, verification profiles. Every version is kept.
 
 hold policy show [--version N]
-hold policy set policy.toml --why 'two backends now'          TOML or JSON; - is stdin
-hold policy set --set retry.attempts_max=5 --set 'backends=["claude", "codex"]'    on top of the one in force
+hold policy set policy.toml --why 'two backends now'          TOML or JSON (-: stdin)
+hold policy set --set retry.attempts_max=5 --set 'backends=["claude", "codex"]'    change the current one
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("set", "show"))
     parser.add_argument("file", metavar="FILE", nargs="?", help="set: the whole policy")
-    parser.add_argument("--set", metavar="NAME=JSON", action="append", default=[], help="set: one rule of it")
-    parser.add_argument("--version", metavar="N", type=int, help="show: an earlier one; 0 is what holds without any")
+    parser.add_argument("--set", metavar="NAME=JSON", action="append", default=[], help="set: one rule")
+    parser.add_argument("--version", metavar="N", type=int, help="show: this version; 0 is the built-in policy")
     arguments.project(parser)
     arguments.why(parser)
     arguments.json_flag(parser)
@@ -65,11 +65,11 @@ def _wanted(args: argparse.Namespace, tasks: Any) -> Json:
         name, found, value = word.partition("=")
         *path, last = name.split(".")
         if not found or not last or not all(path):
-            raise HoldfastError("usage", f"--set takes NAME=JSON, not {word[:60]!r}", "--set retry.attempts_max=5")
+            raise HoldfastError("usage", f"--set must be NAME=JSON (got {word[:60]!r})", "--set retry.attempts_max=5")
         table = policy
         for part in path:
             table = table.setdefault(part, {})
             if not isinstance(table, dict):
-                raise HoldfastError("usage", f"{part!r} is no table of rules", "hold policy show")
+                raise HoldfastError("usage", f"{part!r} is not a table of rules", "hold policy show")
         table[last] = parsed(value, f"--set {name}")
     return policy

@@ -1,9 +1,9 @@
-"""A project: a folder, its phases in order, its tasks.
+"""Manage a project: its folder, its phases in order, its tasks.
 
 hold project init shop --phase design --phase build --phase release      in this folder
-hold project show                                                        where it stands; --project NAME for another
+hold project show                                                        its status; --project NAME for another
 hold project ls
-hold project edit --phase design --phase build --phase test              other phases; one that has tasks stays
+hold project edit --phase design --phase build --phase test              change the phases; one that has tasks stays
 """
 
 from __future__ import annotations
@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("init", "show", "ls", "edit"))
-    parser.add_argument("name", metavar="NAME", nargs="?", help="init: its name; show, edit: which one (this folder's)")
-    parser.add_argument("--phase", metavar="P", dest="phases", action="append", help="init, edit: a phase, in order")
-    parser.add_argument("--root", metavar="DIR", help="init, edit: the folder it lives in (this one)")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="init: its name; show, edit: the project (default: this folder's)"
+    )
+    parser.add_argument(
+        "--phase", metavar="P", dest="phases", action="append", help="init, edit: a phase (repeatable, in order)"
+    )
+    parser.add_argument("--root", metavar="DIR", help="init, edit: its folder (default: this one)")
     arguments.project(parser)
     arguments.why(parser)
     arguments.json_flag(parser)

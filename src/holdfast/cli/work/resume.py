@@ -1,8 +1,8 @@
-"""All that somebody with an empty context needs to go on: goal, doubts, what no longer holds, what to do next.
+"""Print everything needed to continue a task, a run or a project: goal, doubts, drifted claims, the next action.
 
-hold resume                       the current project, or all runs under way
+hold resume                       the current project, or all active runs
 hold resume 1.5                   a task; also PROJECT/ID, or a run's id
-hold resume 1.5 --max-tokens 500  Markdown for a model, within a budget
+hold resume 1.5 --max-tokens 500  Markdown for a model, within a token budget
 hold resume --json                for a program: follow next_action
 """
 
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="TASK", nargs="?", help="a task, or a run's id; else the current project")
+    parser.add_argument(
+        "target", metavar="TASK", nargs="?", help="a task, or a run's id (default: the current project)"
+    )
     arguments.project(parser)
     parser.add_argument(
         "--max-tokens",
         metavar="N",
         type=int,
         default=BRIEF_TOKENS,
-        help=f"as estimated; {BRIEF_TOKENS} unless said otherwise",
+        help=f"maximum size, as estimated (default: {BRIEF_TOKENS})",
     )
     arguments.json_flag(parser)
 

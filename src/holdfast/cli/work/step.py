@@ -1,11 +1,11 @@
-"""Write a step's intent before its effect, and its outcome after.
+"""Record a step's intent before its effect, and its outcome after; settle a step in doubt.
 
-hold step begin RUN copy:batch-2 --effect unsafe --args '["batch-2"]'     execute, reuse or in_doubt
+hold step begin RUN copy:batch-2 --effect unsafe --args '["batch-2"]'     prints execute, reuse or in_doubt
 hold step end RUN copy:batch-2 --result '{"rows": 812}'
 hold step fail RUN copy:batch-2 --error 'disk full'                        --unknown: it may have happened
 hold step settle RUN copy:batch-2 --done --evidence 'the rows are there'   or --not-done: it may run again
-hold step settle RUN build --from-exec                                     as the host recorded the command's end
-hold step assign RUN copy:batch-2 --owner anna --within 2h                 who is to settle it, and by when
+hold step settle RUN build --from-exec                                     from the host's record of the command
+hold step assign RUN copy:batch-2 --owner anna --within 2h                 who settles it, and by when
 hold step ls RUN
 """
 
@@ -24,29 +24,33 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("begin", "end", "fail", "settle", "assign", "ls"))
-    parser.add_argument("run", metavar="RUN", help="a run's id, or the beginning of it")
-    parser.add_argument("key", metavar="KEY", nargs="?", help="the step's own name within the run")
-    parser.add_argument("--effect", choices=EFFECTS, default=None, help="what running it twice would do (unsafe)")
-    parser.add_argument("--args", metavar="JSON", help="begin: what it is done with; the same key needs the same")
-    parser.add_argument("--action", metavar="TEXT", help="begin: what is done, for whoever has to settle it")
-    parser.add_argument("--idem-key", metavar="KEY", help="begin: the key that the target knows it by")
+    parser.add_argument("run", metavar="RUN", help="a run's id, or a prefix of it")
+    parser.add_argument("key", metavar="KEY", nargs="?", help="the step's name, unique within the run")
+    parser.add_argument(
+        "--effect", choices=EFFECTS, default=None, help="what running it twice would do (default: unsafe)"
+    )
+    parser.add_argument("--args", metavar="JSON", help="begin: its arguments; the same key needs the same arguments")
+    parser.add_argument("--action", metavar="TEXT", help="begin: a description, shown to the person who settles it")
+    parser.add_argument("--idem-key", metavar="KEY", help="begin: the idempotency key for the target")
     parser.add_argument("--result", metavar="JSON", help="end, settle --done: its result")
     parser.add_argument("--error", metavar="TEXT", help="fail: what went wrong")
-    parser.add_argument("--unknown", action="store_true", help="fail: it may have happened all the same")
+    parser.add_argument("--unknown", action="store_true", help="fail: it may have happened anyway")
     parser.add_argument("--done", dest="outcome", action="store_const", const="done", help="settle: it happened")
-    parser.add_argument("--not-done", dest="outcome", action="store_const", const="not_done", help="settle: it did not")
+    parser.add_argument(
+        "--not-done", dest="outcome", action="store_const", const="not_done", help="settle: it did not happen"
+    )
     parser.add_argument(
         "--failed",
         dest="outcome",
         action="store_const",
         const="failed",
-        help="settle: it ran and did not succeed; it may run again",
+        help="settle: it ran and failed; it may run again",
     )
-    parser.add_argument("--from-exec", action="store_true", help="settle: by the record of its hold exec --step")
+    parser.add_argument("--from-exec", action="store_true", help="settle: use the record of its hold exec --step")
     parser.add_argument("--evidence", metavar="TEXT", help="settle: how you know")
-    parser.add_argument("--owner", metavar="OPERATOR", help="assign: who is to settle it")
-    parser.add_argument("--within", metavar="DURATION", help="assign: how soon")
-    parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
+    parser.add_argument("--owner", metavar="OPERATOR", help="assign: the operator who settles it")
+    parser.add_argument("--within", metavar="DURATION", help="assign: the time limit")
+    parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker with a lease")
     arguments.why(parser)
     arguments.json_flag(parser)
 
@@ -73,8 +77,8 @@ def run(args: argparse.Namespace) -> int:
     elif args.verb == "begin":
         print(answer["decision"])
         if doubted:
-            printing.note(f"begun before, outcome unknown: {settling(args.run, args.key)}")
-    return 5 if doubted else 0  # `begin && effect` must not have the effect
+            printing.note(f"already begun, outcome unknown: {settling(args.run, args.key)}")
+    return 5 if doubted else 0  # `begin && effect` must not run the effect
 
 
 def _details(args: argparse.Namespace) -> dict[str, Any]:
@@ -95,7 +99,9 @@ def _details(args: argparse.Namespace) -> dict[str, Any]:
         return {"error": args.error or args.why or "", "known": not args.unknown, "epoch": args.epoch, "why": args.why}
     if args.verb == "settle":
         if not args.outcome:
-            raise HoldfastError("usage", "did it happen?", "say --done, --not-done or --failed, with --evidence TEXT")
+            raise HoldfastError(
+                "usage", "no outcome given", "give --done, --not-done or --failed, with --evidence TEXT"
+            )
         proof = args.evidence or args.why
         result = parsed(args.result, "--result")
         return {"outcome": args.outcome, "result": result, "evidence": proof, "epoch": args.epoch}
@@ -112,18 +118,18 @@ def settling(run: str, key: str) -> str:
 
 
 def parsed(text: str | None, option: str) -> Any:
-    """The value of an option that takes JSON."""
+    """Parse the JSON value of an option."""
     if text is None:
         return None
     import json
 
     def no_number(name: str) -> Any:
-        raise HoldfastError("usage", f"{option} takes JSON, which has no {name}", "leave it out, or write null")
+        raise HoldfastError("usage", f"{option} must be JSON, which has no {name}", "leave it out, or write null")
 
     try:
         return json.loads(text, parse_constant=no_number)
     except ValueError:
         hint = "put text in quotes: '\"text\"'"
-        raise HoldfastError("usage", f"{option} takes JSON, not {text[:60]!r}", hint) from None
+        raise HoldfastError("usage", f"{option} must be JSON (got {text[:60]!r})", hint) from None
     except RecursionError:
-        raise HoldfastError("usage", f"{option} is nested too deeply", "pass plainer values") from None
+        raise HoldfastError("usage", f"{option} is nested too deeply", "pass a flatter value") from None

@@ -1,15 +1,15 @@
-"""Tasks: what is to be done, under which contract, and what became of each attempt.
+"""Manage tasks: their contracts, their attempts, and the outcome of each.
 
 hold task add 'Log in by mail' --id 1.5 --goal '…' --verify 'pytest -q tests/login' --after 1.4
 hold task add 'Log in by mail' --contract login.toml         see docs/tasks.md; JSON works too
-hold task edit 1.5 --constraint 'no new dependency' --why 'asked for by the reviewers'    one more; FILE replaces
+hold task edit 1.5 --constraint 'no new dependency' --why 'asked for by the reviewers'    adds one; FILE replaces
 hold task ls [--status ready] [--phase build]
-hold task show 1.5                                           of a blocked one: the blocked report
+hold task show 1.5                                           a blocked one: the blocked report
 hold task start 1.5                                          prints the run's id
-hold task done 1.5                                           runs its verification; refused (exit 1) where that fails
-hold task fail 1.5 --why 'the mail server is gone'           tried again, or blocked once that is no use
+hold task done 1.5                                           runs its verification; refused (exit 1) if that fails
+hold task fail 1.5 --why 'the mail server is gone'           it is retried, or blocked when retries are used up
 hold task block 1.5 --question 'which mail server?'          it waits for a person; its run stays open
-hold task unblock 1.5 --why 'use mail.example.org'           go on; the reason is the answer
+hold task unblock 1.5 --why 'use mail.example.org'           continue; the reason is the answer
 hold task changes 1.5 [--attempt N] [--patch]                the files that an attempt created, changed and deleted
 hold task pause|retry|cancel 1.5                             retry: a new attempt from the beginning
 """
@@ -47,27 +47,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=VERBS)
     parser.add_argument("task", metavar="ID|TITLE", nargs="?", help="a task's id, or PROJECT/ID; add: its title")
     contract = parser.add_argument_group("add, edit")
-    contract.add_argument("--id", metavar="ID", help="add: its id within the project (1, 2, 3 … unless given)")
-    contract.add_argument("--title", metavar="TEXT", help="edit: another title")
-    contract.add_argument("--phase", metavar="P", help="its phase (the active one); ls: only of this phase")
-    contract.add_argument("--contract", metavar="FILE", help="TOML or JSON; - is stdin. Options below go on top of it")
-    contract.add_argument("--goal", metavar="TEXT", help="what is wanted (the title)")
-    contract.add_argument("--after", metavar="ID", action="append", help="begins when this one is done")
-    contract.add_argument("--no-after", action="store_true", help="edit: it waits for nothing, or only for --after")
-    contract.add_argument("--verify", metavar="CMD", action="append", help="shell source that succeeds when it is done")
-    contract.add_argument("--constraint", metavar="TEXT", action="append", help="what must hold on the way")
-    contract.add_argument("--accept", metavar="TEXT", action="append", help="what is true when it is done")
-    contract.add_argument("--artifact", metavar="PATH", action="append", help="what will be there when it is done")
-    contract.add_argument("--scope", metavar="GLOB", action="append", help="paths it may touch, from the root (**)")
-    contract.add_argument("--backend", metavar="NAME", help="who is to do it; start: who does this attempt")
-    parser.add_argument("--status", choices=SHOWN, help="ls: only in this state; ready: what could be started now")
-    parser.add_argument("--version", metavar="N", type=int, help="show: this version of its contract")
-    parser.add_argument("--worker", metavar="NAME", help="start: under a lease of this worker")
-    parser.add_argument("--lease", metavar="DURATION", help="start: how long, unless renewed (30s)")
-    parser.add_argument("--take", action="store_true", help="start: also what another person is doing by hand")
-    parser.add_argument("--epoch", type=int, help="done, fail, block: the lease's epoch, for a worker that holds one")
-    parser.add_argument("--question", metavar="TEXT", help="block: what somebody is to answer")
-    parser.add_argument("--type", choices=FAILURE_TYPES, help="fail, block: what kind of failure it is")
+    contract.add_argument("--id", metavar="ID", help="add: its id within the project (default: 1, 2, 3 …)")
+    contract.add_argument("--title", metavar="TEXT", help="edit: a new title")
+    contract.add_argument("--phase", metavar="P", help="its phase (default: the active one); ls: only this phase")
+    contract.add_argument(
+        "--contract", metavar="FILE", help="TOML or JSON (-: stdin). The options below are added to it"
+    )
+    contract.add_argument("--goal", metavar="TEXT", help="its goal (default: the title)")
+    contract.add_argument(
+        "--after", metavar="ID", action="append", help="start only when this task is done (repeatable)"
+    )
+    contract.add_argument("--no-after", action="store_true", help="edit: remove all --after, except those given")
+    contract.add_argument(
+        "--verify", metavar="CMD", action="append", help="a shell command that succeeds when it is done (repeatable)"
+    )
+    contract.add_argument("--constraint", metavar="TEXT", action="append", help="a rule for the work (repeatable)")
+    contract.add_argument("--accept", metavar="TEXT", action="append", help="what is true when it is done (repeatable)")
+    contract.add_argument(
+        "--artifact", metavar="PATH", action="append", help="a file that exists when it is done (repeatable)"
+    )
+    contract.add_argument(
+        "--scope", metavar="GLOB", action="append", help="paths it may change, from the root (default: **)"
+    )
+    contract.add_argument("--backend", metavar="NAME", help="the backend to use; start: the backend of this attempt")
+    parser.add_argument("--status", choices=SHOWN, help="ls: only this status; ready: can be started now")
+    parser.add_argument("--version", metavar="N", type=int, help="show: a version of its contract")
+    parser.add_argument("--worker", metavar="NAME", help="start: with a lease for this worker")
+    parser.add_argument(
+        "--lease", metavar="DURATION", help="start: duration of the lease unless renewed (default: 30s)"
+    )
+    parser.add_argument("--take", action="store_true", help="start: also a task that another person is doing by hand")
+    parser.add_argument("--epoch", type=int, help="done, fail, block: the lease's epoch, for a worker with a lease")
+    parser.add_argument("--question", metavar="TEXT", help="block: the question for a person")
+    parser.add_argument("--type", choices=FAILURE_TYPES, help="fail, block: the kind of failure")
     parser.add_argument("--detail", metavar="TEXT", help="fail, block: what failed")
     parser.add_argument("--focus", metavar="TEXT", help="fail, block: where to look next")
     task_changes.add_arguments(parser)
@@ -119,7 +131,7 @@ def _contracted(args: argparse.Namespace, tasks: Any, which: Json) -> Json:
         if args.contract:
             from ...model.work import task_contract
 
-            task_contract.check(contract, title=title, whole=True)  # a file says what is wanted
+            task_contract.check(contract, title=title, whole=True)  # a file has its own goal
             contract.pop("title", None)
         made: Json = tasks.add(title, id=args.id, phase=args.phase, after=args.after or (), contract=contract, **which)
         return made
@@ -131,7 +143,7 @@ def _contracted(args: argparse.Namespace, tasks: Any, which: Json) -> Json:
 
 
 def _contract(args: argparse.Namespace, before: Json) -> Json:
-    """The file's fields, and what stands on the command line on top: a list is added to, a goal replaced."""
+    """The file's fields and the options on top: lists are extended, a goal is replaced."""
     contract: Json = {}
     if args.contract:
         from ...model.work.task_contract import parse
@@ -142,7 +154,7 @@ def _contract(args: argparse.Namespace, before: Json) -> Json:
         if given:
             there = contract.get(field, before.get(field, []))
             if (option, there) == ("scope", ["**"]):
-                there = []  # all of it is what holds where none is named
+                there = []  # without a name, the whole policy applies
             contract[field] = [*there, *given] if isinstance(there, list) else there
     for field in ("goal", "backend"):
         if getattr(args, field) is not None and args.verb in ("add", "edit"):
@@ -158,9 +170,9 @@ def _text(path: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except OSError as e:
-        raise HoldfastError("not_found", f"cannot read {path}: {e.strerror}", "name a TOML or JSON file") from None
+        raise HoldfastError("not_found", f"cannot read {path}: {e.strerror}", "give a TOML or JSON file") from None
     except UnicodeDecodeError:
-        raise invalid(f"{path} is not UTF-8 text", "name a TOML or JSON file") from None
+        raise invalid(f"{path} is not UTF-8 text", "give a TOML or JSON file") from None
 
 
 def _classified(args: argparse.Namespace) -> Json | None:
@@ -172,7 +184,7 @@ def _classified(args: argparse.Namespace) -> Json | None:
 
 
 def _done(args: argparse.Namespace, tasks: Any, which: Json) -> Json:
-    """Its verification may take a while: a person is told where to watch it, and Ctrl-C ends it."""
+    """Run the verification and say where to watch it; Ctrl-C ends it."""
     sessions: list[str] = []
 
     def begun(session: str) -> None:
@@ -205,7 +217,7 @@ def _told(args: argparse.Namespace, answer: Json) -> int:
         print(f"{answer['task_id']}\t{answer['status']}")
     if not args.json:
         for left in answer.get("left", ()):
-            printing.note(f"hold: session {left['session']} goes on: {printing.safe(left['why'])}")
+            printing.note(f"hold: session {left['session']} keeps running: {printing.safe(left['why'])}")
     return 0
 
 
@@ -218,7 +230,7 @@ def _line(verb: str, answer: Json) -> str:
     elif verb == "cancel" and answer["stopped"]:
         line += f"; {len(answer['stopped'])} sessions ended"
     elif verb == "pause" and answer["sessions"]:
-        line += f"; its sessions go on: {', '.join(s['session'] for s in answer['sessions'])}"
+        line += f"; its sessions keep running: {', '.join(s['session'] for s in answer['sessions'])}"
     return line
 
 

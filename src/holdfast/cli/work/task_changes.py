@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--attempt", metavar="N", type=int, help="changes: of this attempt (the latest)")
+    parser.add_argument("--attempt", metavar="N", type=int, help="changes: this attempt (default: the latest)")
     parser.add_argument("--patch", action="store_true", help="changes: as a patch, for git apply")
 
 
@@ -42,9 +42,11 @@ def run(args: argparse.Namespace) -> int:
     for limit in told["limits"]:
         printing.note(f"hold: {limit}")
     if not told["recorded"] and rows:
-        printing.note("hold: compared with the files as they are now: the attempt has not ended, or nobody saw its end")
+        printing.note(
+            "hold: compared with the files as they are now: the attempt has not ended, or its end was not recorded"
+        )
     if lost:
         printing.note(
-            f"hold: {len(lost)} made and never registered: hold artifact adopt|discard {told['task_id']} PATH…"
+            f"hold: {len(lost)} files not registered as artifacts: hold artifact adopt|discard {told['task_id']} PATH…"
         )
     return 0

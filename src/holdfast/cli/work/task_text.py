@@ -1,4 +1,4 @@
-"""A task as a person reads it: where it stands, what is wanted, what was tried, what to do next."""
+"""Renders a task as text: its status, contract, attempts and next action."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_TAIL_LINES = 8  # of a failed command's output; hold logs has all of it
+_TAIL_LINES = 8  # lines of a failed command's output; hold logs has all
 
 
 def lines(task: Json) -> Iterator[str]:
@@ -50,7 +50,8 @@ def _held(task: Json) -> str:
 
 def _blocked(task: Json) -> Iterator[str]:
     found = task["classification"]
-    yield f"blocked by {task['blocked_by'] or 'somebody'} after {task['attempt_count']} attempts: {task['why'] or '-'}"
+    by = f" by {task['blocked_by']}" if task["blocked_by"] else ""
+    yield f"blocked{by} after {task['attempt_count']} attempts: {task['why'] or '-'}"
     if task["question"]:
         yield f"  question: {task['question']}"
     yield f"  failure: {found['failure_type']}, {found['convergence']}"
@@ -121,6 +122,6 @@ def _next(task: Json) -> str:
         "paused": f"hold task start {id}",
         "blocked": f"hold task unblock {id} --why ANSWER, then hold task start {id} [--backend NAME]",
         "failed": f"hold task start {id}",
-        "done": "nothing, it is done",
-        "cancelled": f"hold task retry {id} would bring it back",
+        "done": "nothing: it is done",
+        "cancelled": f"hold task retry {id} reopens it",
     }[task["status"]]

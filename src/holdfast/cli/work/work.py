@@ -1,12 +1,12 @@
-"""Durable runs: begin one by hand or submit it to a worker, see where it stands, end it. And the runner of tasks.
+"""Manage durable runs: begin one by hand or submit it to a worker, show its status, end it. Also the task runner.
 
-hold work run [--project P] [--once] [--parallel N]             takes ready tasks, has backends do them, verifies
+hold work run [--project P] [--once] [--parallel N]             the runner: backends do ready tasks, it verifies them
 hold work begin [--task ID] [--params JSON] [--item NAME]…      prints the run's id
-hold work submit JOB [--task ID] [--params JSON] [--item NAME]…   the same, for hold worker to do
+hold work submit JOB [--task ID] [--params JSON] [--item NAME]…   the same, for hold worker
 hold work ls [--task ID] [--job JOB] [--state STATE]
 hold work status RUN                                            items done, in doubt, pending
 hold work end RUN [--failed]
-hold work retry RUN                                             a failed one, from its last step
+hold work retry RUN                                             retry a failed run from its last step
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("run", "begin", "submit", "ls", "status", "end", "retry"))
-    parser.add_argument("run", metavar="RUN|JOB", nargs="?", help="a run's id or its beginning; submit: the job")
+    parser.add_argument("run", metavar="RUN|JOB", nargs="?", help="a run's id, or a prefix of it; submit: the job")
     parser.add_argument("--task", metavar="ID", help="begin, submit, ls: the task it belongs to")
     parser.add_argument("--job", metavar="JOB", help="ls: only runs of this job")
     parser.add_argument("--state", choices=RUN_STATES_SHOWN, help="ls: only runs in this state")
     parser.add_argument("--params", metavar="JSON", help="begin, submit: its parameters")
     parser.add_argument(
-        "--item", metavar="NAME", dest="items", action="append", help="begin, submit: what is to be done, one by one"
+        "--item", metavar="NAME", dest="items", action="append", help="begin, submit: an item to process (repeatable)"
     )
-    parser.add_argument("--again", action="store_true", help="begin: another attempt at a task that is done")
+    parser.add_argument("--again", action="store_true", help="begin: a new attempt at a task that is done")
     parser.add_argument("--failed", action="store_true", help="end: it failed")
-    parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker that holds one")
+    parser.add_argument("--epoch", type=int, help="the lease's epoch, for a worker with a lease")
     work_run.add_arguments(parser)
     arguments.why(parser)
     arguments.json_flag(parser)
@@ -85,7 +85,7 @@ def _asked(work: Work, args: argparse.Namespace) -> Any:
 
 
 def _show(status: dict[str, Any]) -> None:
-    held = f"held by {status['worker']} until {status['lease_until']}" if status["leased"] else "held by nobody"
+    held = f"held by {status['worker']} until {status['lease_until']}" if status["leased"] else "not leased"
     rows: list[tuple[object, object]] = [("run", status["run"]), ("task", status["task"] or "-")]
     rows += [("job", status["job"] or "-"), ("state", status["state"]), ("lease", f"{held}, epoch {status['epoch']}")]
     rows += [("steps", ", ".join(f"{n} {state}" for state, n in status["steps"].items() if n) or "none yet")]
@@ -93,7 +93,7 @@ def _show(status: dict[str, Any]) -> None:
         rows.append((kind, f"{len(status['items'][kind])} of {status['items']['total']}"))
     rows += [("to settle", f"{s['key']} ({s['effect']}) by {s['settle_by']}") for s in status["in_doubt"]]
     rows += [("waits for", status["waits_for"])] if status["waits_for"] else []
-    rows += [("crashes", f"{status['crashes']} workers died at it")] if status["crashes"] else []
+    rows += [("crashes", f"{status['crashes']} workers died during it")] if status["crashes"] else []
     if status["state"] == "failed":
         rows.append(("failed with", _failure(status["outcome"])))
     rows += [("session", f"{s['session']} from {s['from_offset']}") for s in status["sessions"]]
@@ -102,10 +102,10 @@ def _show(status: dict[str, Any]) -> None:
         printing.note(printing.safe(status["parked"]["hint"]))
     for step in status["in_doubt"]:
         command = settling(status["run"], step["key"])
-        printing.note(printing.safe(f"look what became of {step['key']}, then: {command}"))
+        printing.note(printing.safe(f"check the outcome of {step['key']}, then: {command}"))
 
 
 def _failure(outcome: Any) -> str:
-    """Why a run failed: what its job raised, or whatever was said when it was ended."""
+    """Why a run failed: the exception of its job, or the reason given at its end."""
     said = outcome.get("error") if isinstance(outcome, dict) else outcome
-    return " ".join(str(said).split())[:500] if said else "nothing was said"
+    return " ".join(str(said).split())[:500] if said else "no reason given"

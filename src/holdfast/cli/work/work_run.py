@@ -1,4 +1,4 @@
-"""`hold work run`: the runner. It is a process of its own; this one becomes it."""
+"""`hold work run`: replaces this process with the task runner."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--project", metavar="P", help="run: whose tasks (default: the project of this folder)")
-    parser.add_argument("--once", action="store_true", help="run: end when nothing is left that it could do")
-    parser.add_argument("--parallel", metavar="N", type=int, default=1, help="run: tasks at once (%(default)s)")
-    parser.add_argument("--lease", metavar="DURATION", help="run: how soon after its death a runner is replaced")
-    parser.add_argument("--name", metavar="NAME", help="run: what others see as the holder of a task")
-    parser.add_argument("--as", dest="acts_as", metavar="OPERATOR", help="run: who the backends act as")
+    parser.add_argument("--project", metavar="P", help="run: tasks of this project (default: this folder's)")
+    parser.add_argument("--once", action="store_true", help="run: exit when no task is left that it can do")
+    parser.add_argument(
+        "--parallel", metavar="N", type=int, default=1, help="run: number of tasks in parallel (default: %(default)s)"
+    )
+    parser.add_argument("--lease", metavar="DURATION", help="run: time after which a dead runner is replaced")
+    parser.add_argument("--name", metavar="NAME", help="run: the name shown as a task's holder")
+    parser.add_argument("--as", dest="acts_as", metavar="OPERATOR", help="run: the operator that backends act as")
 
 
 def become(args: argparse.Namespace) -> int:
@@ -29,9 +31,9 @@ def become(args: argparse.Namespace) -> int:
 
     lease = duration_s(args.lease) if args.lease else None
     if args.lease and (not lease or lease <= 0):
-        raise HoldfastError("usage", "a lease lasts some time", "--lease 30s")
+        raise HoldfastError("usage", "--lease must be greater than 0", "as in --lease 30s")
     if not 1 <= args.parallel <= PARALLEL_MAX:
-        raise HoldfastError("usage", f"a runner works at 1 to {PARALLEL_MAX} tasks at once", "--parallel 2")
+        raise HoldfastError("usage", f"--parallel must be from 1 to {PARALLEL_MAX}", "as in --parallel 2")
     options = {
         "project": args.project,
         "once": args.once,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...model.errors import HoldfastError, from_dict
 from ...wire import keeper_frames
-from .._io.async_socket import AsyncLine
+from .._io.async_socket import AsyncKeeperChannel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _STREAMS = {0: "terminal", 1: "stdout", 2: "stderr"}
 class AsyncChannel:
     """A stream of frames with a keeper (or with an ended session's log)."""
 
-    def __init__(self, line: AsyncLine) -> None:
+    def __init__(self, line: AsyncKeeperChannel) -> None:
         self._line, self._decoder = line, keeper_frames.Decoder()
         self._frames: list[tuple[int, bytes]] = []
         self._seq = 0
@@ -66,7 +66,7 @@ class AsyncChannel:
         while True:
             kind, payload = await self._next()
             if kind == keeper_frames.ACK:
-                return keeper_frames.parse_pair(payload)[1]
+                return keeper_frames.parse_ack(payload)[1]
             if kind == keeper_frames.RESULT:
                 error = keeper_frames.parse_json(payload).get("error")
                 if error is None:

@@ -28,7 +28,7 @@ _ACTION_MAX = 2000  # characters of a command, for whoever has to settle it; its
 _KEPT = ("exec_id", "exit_code", "start", "end", "duration_ms", "cwd")
 
 
-class AsyncExecs:
+class AsyncExecSteps:
     """A part of AsyncWork, which gives it `call` and `_host`."""
 
     _host: AsyncHost

@@ -16,7 +16,7 @@ from ...model.limits import (
 )
 from .. import claim_files
 from ..current_project import context
-from .exec_step import AsyncExecs
+from .exec_step import AsyncExecSteps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 
-class AsyncBriefs(AsyncExecs):
+class AsyncBriefs(AsyncExecSteps):
     """A part of AsyncWork, which gives it `call` and `_host`."""
 
     # -- claims ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import time
 from ...model import ids
 from ...model.errors import HoldfastError, invalid
 from ...model.limits import EXEC_OUTPUT_BYTES
-from .._io.async_socket import AsyncLine
+from .._io.async_socket import AsyncKeeperChannel
 from ..requests import plain_text, typed, wait_spec
 from .channel import AsyncChannel
 
@@ -210,8 +210,7 @@ class AsyncSession:
                 answer: Json = await self.host.call("wait", session=self.id, until=spec, start=start, timeout=left)
                 return answer
             except HoldfastError as e:
-                if e.code != "host_gone":
-                    raise
+                await self.host.again(e, deadline)
 
     async def output(self, start: int = 0, *, follow: bool = False, end: int | None = None) -> AsyncIterator[Chunk]:
         """The output from an offset on, in order; with `follow` until the session ends.
@@ -246,7 +245,7 @@ class AsyncSession:
     async def _open(self, **how: object) -> AsyncChannel:
         """`sure`: where the keeper does not answer now, a line to the log on disk, until it does."""
         _, fd = await self.host.call_fd("open", session=self.id, via="sdk", **how)
-        return AsyncChannel(AsyncLine(fd))
+        return AsyncChannel(AsyncKeeperChannel(fd))
 
     async def kill(self, signal: str = "TERM", *, to: str | None = None, why: str | None = None) -> None:
         """Signal it: KILL and TERM the whole tree, INT and QUIT the foreground job, others the main program."""

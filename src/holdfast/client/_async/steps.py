@@ -6,7 +6,7 @@ from functools import partial
 
 from ...model import ids
 from ...model.errors import HoldfastError, invalid
-from ...model.work.effects import Fenced, Leaving, StepInDoubt
+from ...model.work.effects import Fenced, StepInDoubt, WorkerStopping
 from .._io.async_heartbeat import attended, invoke, over
 from ..steps_under_way import CalledOff, UnderWay, Unit, claim
 from .exec_step import doubt
@@ -189,7 +189,7 @@ class AsyncSteps:
         """Whether no further step is to be begun; what is under way may still say how it ended."""
         try:
             self._check()
-        except (HoldfastError, Leaving):
+        except (HoldfastError, WorkerStopping):
             return True
         return False
 

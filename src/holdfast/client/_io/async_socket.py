@@ -10,7 +10,7 @@ import socket
 from ...model.errors import HoldfastError
 from ...model.home import Home
 from ...wire import host_requests
-from ..admin.launch_host import start_host
+from ..admin.launch_host import may_start, start_host
 from .blocking_socket import (
     _CONNECT_PAUSE_S,
     _CONNECT_TRIES,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...wire.host_requests import Codec
 
 
-class AsyncWire:
+class AsyncHostConnection:
     """One connection to the host: a request out, a reply and perhaps a descriptor back."""
 
     __slots__ = ("_decoder", "sock")
@@ -38,7 +38,7 @@ class AsyncWire:
         self._decoder = host_requests.Decoder()
 
     @classmethod
-    async def connect(cls, home: Home, autostart: bool) -> AsyncWire:
+    async def connect(cls, home: Home, autostart: bool) -> AsyncHostConnection:
         started = False
         for _ in range(_CONNECT_TRIES):
             try:
@@ -56,6 +56,20 @@ class AsyncWire:
         if started:
             raise HoldfastError("host_gone", "the host was started and does not answer", "try again, or hold doctor")
         raise HoldfastError("not_found", "no host is running here", "hold up starts it")
+
+    @staticmethod
+    async def back(home: Home, within_s: float | None) -> bool:
+        """Whether to ask again: at once where the next connection starts a host, else when one serves in time."""
+        if may_start():
+            return True
+        from ..wait_for_host import wait_for_host
+
+        try:
+            async with asyncio.timeout(within_s):
+                await wait_for_host(home)
+        except TimeoutError:
+            return False
+        return True
 
     def stale(self) -> bool:
         """Whether the host closed its end while this connection was resting."""
@@ -95,7 +109,7 @@ class AsyncWire:
         self.sock.close()
 
 
-class AsyncLine:
+class AsyncKeeperChannel:
     """A channel's bytes: the descriptor that the host passed on."""
 
     __slots__ = ("sock",)

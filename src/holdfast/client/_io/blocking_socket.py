@@ -14,7 +14,7 @@ from ...system import owner_trust
 from ...system.brief_poll import FLUSHED_S, Arrival
 from ...wire import host_requests
 from ...wire.socket_address import reachable
-from ..admin.launch_host import start_host
+from ..admin.launch_host import may_start, start_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def descriptor(with_it: list[tuple[int, int, bytes]], before: int) -> int:
     return int.from_bytes(with_it[0][2][:4], sys.byteorder)
 
 
-class Wire:
+class HostConnection:
     """One connection to the host: a request out, a reply and perhaps a descriptor back."""
 
     __slots__ = ("_alone", "_arrival", "_decoder", "sock")
@@ -66,7 +66,7 @@ class Wire:
         self._alone = True  # the host is at work for nobody else
 
     @classmethod
-    def connect(cls, home: Home, autostart: bool) -> Wire:
+    def connect(cls, home: Home, autostart: bool) -> HostConnection:
         started = False
         for _ in range(_CONNECT_TRIES):
             try:
@@ -84,6 +84,15 @@ class Wire:
         if started:
             raise HoldfastError("host_gone", "the host was started and does not answer", "try again, or hold doctor")
         raise HoldfastError("not_found", "no host is running here", "hold up starts it")
+
+    @staticmethod
+    def back(home: Home, within_s: float | None) -> bool:
+        """Whether to ask again: at once where the next connection starts a host, else when one serves in time."""
+        if may_start():
+            return True
+        from ..wait_for_host import wait_for_host_blocking
+
+        return wait_for_host_blocking(home, within_s)
 
     def stale(self) -> bool:
         """Whether the host closed its end while this connection was resting."""
@@ -123,7 +132,7 @@ class Wire:
         self.sock.close()
 
 
-class Line:
+class KeeperChannel:
     """A channel's bytes: the descriptor that the host passed on."""
 
     __slots__ = ("sock",)

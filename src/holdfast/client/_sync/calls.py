@@ -11,7 +11,7 @@ from ...model.errors import HoldfastError, from_dict, invalid
 from ...model.home import Home, default_home
 from ...wire import host_requests
 from ...wire.host_requests import TooLarge
-from .._io.blocking_socket import Wire
+from .._io.blocking_socket import HostConnection
 from ..requests import Answer
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ class Calls:
         self.operator = operator or os.environ.get("HOLDFAST_OPERATOR")
         # Which process an agent's holds are for: this one (0), its parent (1) …; None where the agent is elsewhere.
         self.ancestor: int | None = 0
-        self._idle: list[Wire] = []
+        self._idle: list[HostConnection] = []
 
     def close(self) -> None:
         while self._idle:
@@ -101,20 +101,20 @@ class Calls:
             return Answer(value) if type(value) is dict and not works else value, fd
         raise AssertionError("unreachable")
 
-    def _idling(self) -> Wire | None:
+    def _idling(self) -> HostConnection | None:
         try:
             return self._idle.pop()
         except IndexError:  # another thread was quicker
             return None
 
-    def _resting(self) -> Wire | None:
+    def _resting(self) -> HostConnection | None:
         while (wire := self._idling()) is not None and wire.stale():
             wire.close()
         return wire
 
-    def connection(self) -> Wire:
+    def connection(self) -> HostConnection:
         """A new connection; where an operator was chosen, its key is proven on it before anything is asked."""
-        wire = Wire.connect(self.home, self.autostart)
+        wire = HostConnection.connect(self.home, self.autostart)
         if self.operator:
             try:
                 self._prove(wire, self.operator)
@@ -123,7 +123,16 @@ class Calls:
                 raise
         return wire
 
-    def _prove(self, wire: Wire, operator: str) -> None:
+    def again(self, error: HoldfastError, deadline: float | None = None) -> None:
+        """Return when a question that may be asked twice is to be asked again: its host went away, and the next one is
+        there or will be started. Raises the error where it was another, or the time is up."""
+        if error.code != "host_gone":
+            raise error
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if not HostConnection.back(self.home, left):
+            raise error
+
+    def _prove(self, wire: HostConnection, operator: str) -> None:
         from ...system import signing_keys
         from ...wire import key_proof
 

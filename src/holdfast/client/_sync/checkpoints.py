@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import hashlib
+from itertools import takewhile
 
 from ...model.errors import HoldfastError, invalid
 from ...model.limits import PIECE_BYTES, REPLY_STATE_BYTES
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _TRIES = 5  # reads whose records were made whole between two pieces
 
 
-class Held:
+class SavedState:
     """The state as this process last knew it: true up to log entry `upto`, stored as checkpoint `seq`."""
 
     __slots__ = ("encoder", "hash", "seq", "state", "upto")
@@ -35,7 +36,7 @@ class RunState:
 
     id: str
     resumed: bool
-    _held: Held | None = None
+    _held: SavedState | None = None
     _once: Callable[[], Json]
     _call: Callable[..., Any]
     _check: Callable[[], None]
@@ -76,7 +77,7 @@ class RunState:
             if e.code != "conflict":
                 raise
         else:
-            self._held = Held(held.encoder, held.state, saved["seq"], saved["hash"], saved["log_upto"])
+            self._held = SavedState(held.encoder, held.state, saved["seq"], saved["hash"], saved["log_upto"])
             return saved
         saved = self._call("checkpoint_save", **self._given(fields), label=label, locked=True, **once)
         self._follow(held, fields, saved)
@@ -89,7 +90,7 @@ class RunState:
         text = msgspec.json.Encoder(order="sorted").encode(fields)
         return {"state": msgspec.json.decode(text)} if len(text) <= PIECE_BYTES else self._in_parts(text)
 
-    def _follow(self, held: Held, fields: Json, saved: Json) -> None:
+    def _follow(self, held: SavedState, fields: Json, saved: Json) -> None:
         """Make what the store made under the lock, from the entries that came in between; their hashes tell."""
         from ...model.work.run_state import folded, owned
 
@@ -97,7 +98,7 @@ class RunState:
         if not any(entry["kind"] == "checkpoint" for entry in since):
             folded(held.state, since).update(owned(fields))
             if held.encoder.change(held.state).hash == saved["hash"]:
-                self._held = Held(held.encoder, held.state, saved["seq"], saved["hash"], saved["log_upto"])
+                self._held = SavedState(held.encoder, held.state, saved["seq"], saved["hash"], saved["log_upto"])
 
     def restore(self, seq: int | None = None) -> Json:
         """The state to go on from: the live one, or that of checkpoint `seq`, which is the run's state again."""
@@ -152,7 +153,7 @@ class RunState:
     def _call_read(self, name: str, /, **args: Any) -> Any:
         raise NotImplementedError
 
-    def _current(self) -> Held:
+    def _current(self) -> SavedState:
         """The live state: as held, with the log's entries since; from the store where somebody else saved meanwhile.
 
         It is the caller's from here on: a second save at the same time finds none, and loads its own. And an error
@@ -160,11 +161,14 @@ class RunState:
         """
         from ...model.work.run_state import folded
 
-        held: Held = vars(self).pop("_held", None) or self._load()
+        held: SavedState = vars(self).pop("_held", None) or self._load()
         entries = self._entries(held.upto)
         if any(entry["kind"] == "checkpoint" for entry in entries):
             held = self._load()
             entries = self._entries(held.upto)
+        # One more may have come between those two looks. The state then ends before it, and the store, which compares
+        # positions, refuses this save and makes it itself, under the lock.
+        entries = list(takewhile(lambda entry: entry["kind"] != "checkpoint", entries))
         folded(held.state, entries)
         held.upto = entries[-1]["seq"] if entries else held.upto
         return held
@@ -214,7 +218,7 @@ class RunState:
             entries += page
         return entries
 
-    def _load(self) -> Held:
+    def _load(self) -> SavedState:
         from ...delta.encode import Encoder
         from ...model.work.run_state import blank
 
@@ -223,11 +227,11 @@ class RunState:
         except HoldfastError as e:
             if e.code != "not_found":
                 raise
-            return Held(Encoder(), blank(), None, "", 0)
+            return SavedState(Encoder(), blank(), None, "", 0)
         if found["state"] is None:
             found = self._in_pieces()
         encoder = Encoder()
         # The same state has the same bytes everywhere, so what is stored need not travel to be known.
         known = encoder.change(found["state"]).hash == found["hash"]
         seq = found["seq"] if known else None
-        return Held(encoder if known else Encoder(), found["state"], seq, found["hash"], found["log_upto"])
+        return SavedState(encoder if known else Encoder(), found["state"], seq, found["hash"], found["log_upto"])

@@ -23,7 +23,7 @@ _ACTION_MAX = 2000  # characters of a command, for whoever has to settle it; its
 _KEPT = ("exec_id", "exit_code", "start", "end", "duration_ms", "cwd")
 
 
-class Execs:
+class ExecSteps:
     """A part of Work, which gives it `call` and `_host`."""
 
     _host: Host

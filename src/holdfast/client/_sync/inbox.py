@@ -90,8 +90,9 @@ class Inbox(Calls):
                 )
                 return item
             except HoldfastError as e:
-                if e.code != "host_gone" or left == 0:
+                if left == 0:
                     raise
+                self.again(e, deadline)
 
     def asked(self, ask: str, timeout: float | None = 0.0) -> Ask:
         """An inbox item, once it is no longer open or the time is up (0: as it is now, None: however long it takes)."""
@@ -107,8 +108,7 @@ class Inbox(Calls):
                 answer: Json = self.call("asked", ask=ask, timeout=left)
                 return answer
             except HoldfastError as e:
-                if e.code != "host_gone":
-                    raise
+                self.again(e, deadline)
 
     def wait(self, *, answer: str, timeout: float | None = None) -> WaitResult:
         """Until a person has answered an inbox item, or it is over otherwise: `event` is `answer` then, else `timeout`.
@@ -145,8 +145,7 @@ class Inbox(Calls):
             try:
                 page = self.call("inbox", follow=True, after=after)
             except HoldfastError as e:
-                if e.code != "host_gone":
-                    raise
+                self.again(e)
                 continue
             items, after = page["items"], page["last"]
             while items:

@@ -8,7 +8,7 @@ import time
 from ...model import ids
 from ...model.errors import HoldfastError, invalid
 from ...model.limits import EXEC_OUTPUT_BYTES
-from .._io.blocking_socket import Line
+from .._io.blocking_socket import KeeperChannel
 from ..requests import plain_text, typed, wait_spec
 from .channel import Channel
 
@@ -208,8 +208,7 @@ class Session:
                 answer: Json = self.host.call("wait", session=self.id, until=spec, start=start, timeout=left)
                 return answer
             except HoldfastError as e:
-                if e.code != "host_gone":
-                    raise
+                self.host.again(e, deadline)
 
     def output(self, start: int = 0, *, follow: bool = False, end: int | None = None) -> Iterator[Chunk]:
         """The output from an offset on, in order; with `follow` until the session ends.
@@ -244,7 +243,7 @@ class Session:
     def _open(self, **how: object) -> Channel:
         """`sure`: where the keeper does not answer now, a line to the log on disk, until it does."""
         _, fd = self.host.call_fd("open", session=self.id, via="sdk", **how)
-        return Channel(Line(fd))
+        return Channel(KeeperChannel(fd))
 
     def kill(self, signal: str = "TERM", *, to: str | None = None, why: str | None = None) -> None:
         """Signal it: KILL and TERM the whole tree, INT and QUIT the foreground job, others the main program."""

@@ -10,7 +10,7 @@ from ...model import ids
 from ...model.errors import HoldfastError, invalid
 from ...model.limits import ARTIFACT_BYTES_MAX, BODY_WAIT_S, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
 from ...model.work import store_setting
-from ...model.work.effects import Fenced, Leaving
+from ...model.work.effects import Fenced, WorkerStopping
 from ...system.atomic_files import read_json
 from ...wire import host_requests
 from .._io.thread_heartbeat import Beat, Direct, sleep, still, twin, untwin
@@ -420,7 +420,7 @@ class Run(RunState, Steps):
                 pass  # it has just ended, was never begun, or another worker is the writer now
 
     def check(self) -> None:
-        """Raise `Fenced` if the lease is gone, `Leaving` if the worker is to stop."""
+        """Raise `Fenced` if the lease is gone, `WorkerStopping` if the worker is to stop."""
         self._check()
 
     def ended(self, state: str) -> None:
@@ -437,7 +437,7 @@ class Run(RunState, Steps):
         if self._beat is not None and self._beat.lost is not None:
             raise Fenced(self._beat.lost.message, self._beat.lost.hint)
         if self.leaving:
-            raise Leaving
+            raise WorkerStopping
 
     def _once(self) -> Json:
         """The request id of this place in a job; elsewhere each call is another one."""

@@ -29,9 +29,14 @@ _KEPT = (
 )
 
 
+def may_start() -> bool:
+    """Whether this process may start a host: not inside an isolated session, whose view of the machine it would get."""
+    return not os.environ.get(ISOLATED)
+
+
 def start_host(home: Home) -> None:
     """Start the daemon and return when it serves (or when another one does). Raises with its own words if not."""
-    if os.environ.get(ISOLATED):
+    if not may_start():
         raise HoldfastError("host_gone", "the host is not running", "any hold command outside this session starts it")
     _make_home(home)
     if not _started_by_unit(home):

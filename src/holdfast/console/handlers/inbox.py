@@ -9,7 +9,7 @@ import msgspec
 from ...client.types import Ask
 from ...model.errors import invalid
 from ...model.limits import ASK_ANSWER_MAX, WHY_MAX
-from ..http.routes import Call, Nothing, Route
+from ..http.routes import HttpCall, Nothing, Route
 from .sessions import All
 
 _Text = Annotated[str, msgspec.Meta(max_length=ASK_ANSWER_MAX)] | None
@@ -24,11 +24,11 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: Annotated[str, msgspec.Meta(max_length=WHY_MAX)] | None = None
 
 
-async def ls(call: Call[All, Nothing]) -> Any:
+async def ls(call: HttpCall[All, Nothing]) -> Any:
     return (await call.host.call("inbox", all=call.query.all))["items"]
 
 
-async def answer(call: Call[Nothing, Answer]) -> Any:
+async def answer(call: HttpCall[Nothing, Answer]) -> Any:
     body = call.body
     if sum(given is not None for given in (body.text, body.approve, body.secret)) != 1:
         raise invalid("no answer, or more than one", "text, approve or secret")

@@ -15,7 +15,7 @@ from ...model.times import rfc3339
 from ..http import headers
 from ..http.callers import Callers
 from ..http.endpoint import answer, failed, parse_body, read_body
-from ..http.routes import Call, Nothing, Route
+from ..http.routes import HttpCall, Nothing, Route
 
 Json = dict[str, Any]
 
@@ -62,7 +62,7 @@ class Me(msgspec.Struct, frozen=True):
     grants: list[Json]
 
 
-async def me(call: Call[Nothing, Nothing]) -> Any:
+async def me(call: HttpCall[Nothing, Nothing]) -> Any:
     import os
 
     about, mine = await call.host.call("ping"), await call.host.whoami()
@@ -73,7 +73,7 @@ async def me(call: Call[Nothing, Nothing]) -> Any:
     }
 
 
-class Doors:
+class LoginRoutes:
     """`login` is for everybody who has a link, `logout` for a browser that is in."""
 
     def __init__(self, callers: Callers) -> None:
@@ -90,7 +90,7 @@ class Doors:
         response.headers["set-cookie"] = headers.set_cookie(self._callers.port, secret, secure=sealed)
         return response
 
-    async def link(self, call: Call[Nothing, NewLink]) -> Any:
+    async def link(self, call: HttpCall[Nothing, NewLink]) -> Any:
         """The host says whether they may; whoever comes in by it may no more than they, or than whom it is for."""
         asked, (token, hash) = call.body, web_process.fresh()
         if asked.operator is not None:
@@ -98,7 +98,7 @@ class Doors:
         made = await call.host.call("login_add", hash=hash, operator=asked.operator, why=asked.why)
         return Link(token, made["name"], str(rfc3339(made["until"])), self._callers.where.addresses)
 
-    async def logout(self, call: Call[Nothing, Nothing]) -> Any:
+    async def logout(self, call: HttpCall[Nothing, Nothing]) -> Any:
         given = {b"cookie": [value.encode("latin-1") for value in call.request.headers.getlist("cookie")]}
         await self._callers.log_out(headers.cookies(given, self._callers.port))
         response = answer(None, 204)
@@ -110,7 +110,7 @@ class Doors:
         return [LOGOUT.served(self.logout), LINK.served(self.link)]
 
 
-async def _apart(call: Call[Nothing, Any]) -> Any:
+async def _apart(call: HttpCall[Nothing, Any]) -> Any:
     raise AssertionError("served by Doors, which knows the callers")
 
 

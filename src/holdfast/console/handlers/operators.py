@@ -8,7 +8,7 @@ import msgspec
 
 from ...model.durations import duration_s
 from ...model.limits import WHY_MAX
-from ..http.routes import Because, Call, Nothing, Route
+from ..http.routes import Because, HttpCall, Nothing, Route
 from .sessions import All, Page, Timeline
 
 Json = dict[str, Any]
@@ -84,11 +84,11 @@ class Verdict(msgspec.Struct, frozen=True):
     duration_ms: int
 
 
-async def operators(call: Call[All, Nothing]) -> Any:
+async def operators(call: HttpCall[All, Nothing]) -> Any:
     return await call.host.operators(all=call.query.all)
 
 
-async def enrol(call: Call[Nothing, Enrol]) -> Any:
+async def enrol(call: HttpCall[Nothing, Enrol]) -> Any:
     asked = call.body
     ttl = None if asked.ttl is None else duration_s(asked.ttl)
     return await call.host.add_operator(
@@ -96,21 +96,21 @@ async def enrol(call: Call[Nothing, Enrol]) -> Any:
     )
 
 
-async def give(call: Call[Nothing, Give]) -> Any:
+async def give(call: HttpCall[Nothing, Give]) -> Any:
     asked = call.body
     ttl = None if asked.ttl is None else duration_s(asked.ttl)
     return await call.host.grant(call.word("target"), asked.verbs, sessions=asked.sessions, ttl=ttl, why=asked.why)
 
 
-async def revoke(call: Call[Nothing, Because]) -> Any:
+async def revoke(call: HttpCall[Nothing, Because]) -> Any:
     return await call.host.revoke(call.word("target"), why=call.body.why)
 
 
-async def verify(call: Call[Nothing, Nothing]) -> Any:
+async def verify(call: HttpCall[Nothing, Nothing]) -> Any:
     return await call.host.call("journal_verify")
 
 
-async def journal(call: Call[Page, Nothing]) -> Any:
+async def journal(call: HttpCall[Page, Nothing]) -> Any:
     return await call.host.timeline(before=call.query.before, limit=call.query.limit)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from ...client._async.host import AsyncHost
 from ...model import timeline_text
 from ...model.errors import HoldfastError
-from ..http.routes import Call, Nothing, Route
+from ..http.routes import HttpCall, Nothing, Route
 
 Json = dict[str, Any]
 
@@ -61,7 +61,7 @@ class Mark(msgspec.Struct, frozen=True):
     checkpoint: int | None = None
 
 
-async def recording(call: Call[From, Nothing]) -> Any:
+async def recording(call: HttpCall[From, Nothing]) -> Any:
     about = await call.host.call("offset", session=call.word("session"))
     page = await call.host.call("recording", session=about["session"], start=call.query.from_)
     return Recording(about["session"], page["start"], about["end"], page["next"], events(page))
@@ -84,7 +84,7 @@ def events(page: Json) -> list[Recorded]:
     return found
 
 
-async def marks(call: Call[Nothing, Nothing]) -> Any:
+async def marks(call: HttpCall[Nothing, Nothing]) -> Any:
     session = (await call.host.call("offset", session=call.word("session")))["session"]
     entries = await _entries(call.host, session)
     codes = await _exit_codes(call.host, session, entries)

@@ -13,7 +13,7 @@ from ...client._async.host import AsyncHost
 from ...client.files import changed_since as folder
 from ...client.types import OpenFile
 from ...model.errors import HoldfastError
-from ..http.routes import Call, Nothing, Route
+from ..http.routes import HttpCall, Nothing, Route
 
 Json = dict[str, Any]
 
@@ -56,7 +56,7 @@ class Touched(msgspec.Struct, frozen=True):
     folder: Folder | None
 
 
-async def touched(call: Call[Nothing, Nothing]) -> Any:
+async def touched(call: HttpCall[Nothing, Nothing]) -> Any:
     session = await call.host.call("status", session=call.word("session"))
     noted = await _noted(call.host, session["id"])
     return {"open": session["files"] or [], "noted": noted, "folder": await _folder(call, session)}
@@ -72,7 +72,7 @@ async def _noted(host: AsyncHost, session: str) -> list[Json]:
     return found
 
 
-async def _folder(call: Call[Nothing, Nothing], session: Json) -> Json | None:
+async def _folder(call: HttpCall[Nothing, Nothing], session: Json) -> Json | None:
     """To see a session is not to see its disk: only the owner of this home is told what lies around it."""
     root = str(session["cwd"] or "")
     if not call.who.get("owner") or session.get("isolation") or not os.path.isabs(root):

@@ -9,7 +9,7 @@ import msgspec
 from ...client._async.host import AsyncSession
 from ...client.types import OpenFile, Screen, SessionStatus
 from ...model.limits import TIMELINE_MAX, WHY_MAX
-from ..http.routes import Because, Call, Nothing, Route
+from ..http.routes import Because, HttpCall, Nothing, Route
 
 Json = dict[str, Any]
 _Why = Annotated[str, msgspec.Meta(max_length=WHY_MAX)] | None
@@ -104,74 +104,74 @@ class Timeline(msgspec.Struct, frozen=True):
     next: int | None
 
 
-async def ls(call: Call[All, Nothing]) -> Any:
+async def ls(call: HttpCall[All, Nothing]) -> Any:
     return await call.host.call("ls", all=call.query.all, lines=True)
 
 
-async def start(call: Call[Nothing, Start]) -> Any:
+async def start(call: HttpCall[Nothing, Start]) -> Any:
     asked = call.body
     size = None if asked.cols is None or asked.rows is None else (asked.cols, asked.rows)
     made = await call.host.run(asked.command, name=asked.name, cwd=asked.cwd, size=size, why=asked.why)
     return await call.host.call("status", session=made.id)
 
 
-async def show(call: Call[Nothing, Nothing]) -> Any:
+async def show(call: HttpCall[Nothing, Nothing]) -> Any:
     return await call.host.call("status", session=call.word("session"))
 
 
-async def take(call: Call[Nothing, TakeOver]) -> Any:
+async def take(call: HttpCall[Nothing, TakeOver]) -> Any:
     return await call.host.call("take", session=call.word("session"), force=call.body.force, why=call.body.why)
 
 
-async def release(call: Call[Nothing, Because]) -> Any:
+async def release(call: HttpCall[Nothing, Because]) -> Any:
     return await call.host.call("release", session=call.word("session"), why=call.body.why)
 
 
-async def hand(call: Call[Nothing, Hand]) -> Any:
+async def hand(call: HttpCall[Nothing, Hand]) -> Any:
     body = call.body
     return await call.host.call("hand", session=call.word("session"), to=body.to, note=body.note, why=body.why)
 
 
-async def send(call: Call[Nothing, Typed]) -> Any:
+async def send(call: HttpCall[Nothing, Typed]) -> Any:
     body = call.body
     session = AsyncSession(call.host, call.word("session"), "")
     await session.send(body.text, keys=body.keys, enter=body.enter, secret=body.secret, why=body.why)
 
 
-async def kill(call: Call[Nothing, Kill]) -> Any:
+async def kill(call: HttpCall[Nothing, Kill]) -> Any:
     body = call.body
     await call.host.call("kill", session=call.word("session"), signal=body.signal, target=body.to, why=body.why)
 
 
-async def stop(call: Call[Nothing, Stop]) -> Any:
+async def stop(call: HttpCall[Nothing, Stop]) -> Any:
     await call.host.call("stop", session=call.word("session"), grace_s=call.body.grace_s, why=call.body.why)
     return await call.host.call("status", session=call.word("session"))
 
 
-async def restart(call: Call[Nothing, Because]) -> Any:
+async def restart(call: HttpCall[Nothing, Because]) -> Any:
     await call.host.call("restart", session=call.word("session"), why=call.body.why)
     return await call.host.call("status", session=call.word("session"))
 
 
-async def rename(call: Call[Nothing, Rename]) -> Any:
+async def rename(call: HttpCall[Nothing, Rename]) -> Any:
     done = await call.host.call("rename", session=call.word("session"), name=call.body.name, why=call.body.why)
     return await call.host.call("status", session=done["id"])
 
 
-async def remove(call: Call[Nothing, Because]) -> Any:
+async def remove(call: HttpCall[Nothing, Because]) -> Any:
     await call.host.call("rm", session=call.word("session"), why=call.body.why)
 
 
-async def screen(call: Call[Nothing, Nothing]) -> Any:
+async def screen(call: HttpCall[Nothing, Nothing]) -> Any:
     return await call.host.call("screen", session=call.word("session"))
 
 
-async def timeline(call: Call[Page, Nothing]) -> Any:
+async def timeline(call: HttpCall[Page, Nothing]) -> Any:
     page = call.query
     return await call.host.call("timeline", session=call.word("session"), before=page.before, limit=page.limit)
 
 
-async def files(call: Call[Nothing, Nothing]) -> Any:
+async def files(call: HttpCall[Nothing, Nothing]) -> Any:
     return (await call.host.call("status", session=call.word("session")))["files"]
 
 

@@ -12,7 +12,7 @@ from ...client._async.host import AsyncHost
 from ...model.durations import moment_s
 from ...model.errors import HoldfastError
 from ...model.times import rfc3339
-from ..http.routes import Call, Nothing, Route
+from ..http.routes import HttpCall, Nothing, Route
 
 Json = dict[str, Any]
 
@@ -59,7 +59,7 @@ class Away(msgspec.Struct, frozen=True):
     items: list[Happened]
 
 
-async def away(call: Call[Since, Nothing]) -> Any:
+async def away(call: HttpCall[Since, Nothing]) -> Any:
     since = moment_s(call.query.since, time.time())
     items = [*await _sessions(call.host, since), *await _work(call.host, since)]
     return Away(rfc3339(since), items)

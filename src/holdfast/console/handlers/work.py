@@ -11,7 +11,7 @@ from starlette.responses import Response
 from ...model.durations import moment_s
 from ...model.errors import not_found
 from ...model.limits import BRIEF_TOKENS, WHY_MAX
-from ..http.routes import Call, Nothing, Route
+from ..http.routes import HttpCall, Nothing, Route
 from ..page import ALWAYS
 from . import work_types as types
 
@@ -89,32 +89,32 @@ class Span(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: Literal["json", "html"] = "json"
 
 
-def _task(call: Call[Any, Any]) -> str:
+def _task(call: HttpCall[Any, Any]) -> str:
     return f"{call.word('project')}/{call.word('task')}"
 
 
-async def projects(call: Call[Nothing, Nothing]) -> Any:
+async def projects(call: HttpCall[Nothing, Nothing]) -> Any:
     return await call.host.work.call("project_ls")
 
 
-async def project(call: Call[Nothing, Nothing]) -> Any:
+async def project(call: HttpCall[Nothing, Nothing]) -> Any:
     return await call.host.work.call("project_show", project=call.word("project"))
 
 
-async def tasks(call: Call[OfProject, Nothing]) -> Any:
+async def tasks(call: HttpCall[OfProject, Nothing]) -> Any:
     asked = call.query
     return await call.host.work.call("task_ls", project=asked.project, status=asked.status, phase=asked.phase)
 
 
-async def task(call: Call[Nothing, Nothing]) -> Any:
+async def task(call: HttpCall[Nothing, Nothing]) -> Any:
     return await call.host.work.call("task_show", task=_task(call))
 
 
-async def contract(call: Call[Version, Nothing]) -> Any:
+async def contract(call: HttpCall[Version, Nothing]) -> Any:
     return await call.host.work.call("task_versions", task=_task(call), version=call.query.version)
 
 
-async def change(call: Call[Nothing, Change]) -> Any:
+async def change(call: HttpCall[Nothing, Change]) -> Any:
     """Done runs the verification first, and the others change no more than the record."""
     verb, todo, why = call.word("verb"), call.host.work.tasks, call.body.why
     if verb not in VERBS:
@@ -126,25 +126,25 @@ async def change(call: Call[Nothing, Change]) -> Any:
     return await call.host.work.call("task_show", task=_task(call))
 
 
-async def runs(call: Call[OfRuns, Nothing]) -> Any:
+async def runs(call: HttpCall[OfRuns, Nothing]) -> Any:
     asked = call.query
     return await call.host.work.call("run_ls", task=asked.task, state=asked.state, limit=asked.limit)
 
 
-async def run(call: Call[Nothing, Nothing]) -> Any:
+async def run(call: HttpCall[Nothing, Nothing]) -> Any:
     return await call.host.work.status(call.word("run"))
 
 
-async def history(call: Call[After, Nothing]) -> Any:
+async def history(call: HttpCall[After, Nothing]) -> Any:
     asked = call.query
     return await call.host.work.call("history", run=call.word("run"), after=asked.after, at=asked.at, limit=asked.limit)
 
 
-async def artifacts(call: Call[Nothing, Nothing]) -> Any:
+async def artifacts(call: HttpCall[Nothing, Nothing]) -> Any:
     return await call.host.work.call("artifact_ls", run=call.word("run"))
 
 
-async def artifact(call: Call[Nothing, Nothing]) -> Any:
+async def artifact(call: HttpCall[Nothing, Nothing]) -> Any:
     """Its bytes, to be saved: whatever they are, a browser does not open them here."""
     content = await call.host.work.artifact(call.word("run"), call.word("name"))
     headers = {
@@ -156,30 +156,30 @@ async def artifact(call: Call[Nothing, Nothing]) -> Any:
     return Response(content, 200, headers, "application/octet-stream")
 
 
-async def checkpoints(call: Call[Nothing, Nothing]) -> Any:
+async def checkpoints(call: HttpCall[Nothing, Nothing]) -> Any:
     return await call.host.work.call("checkpoint_ls", run=call.word("run"))
 
 
-async def checkpoint(call: Call[Nothing, Nothing]) -> Any:
+async def checkpoint(call: HttpCall[Nothing, Nothing]) -> Any:
     return await call.host.work.call("checkpoint_show", run=call.word("run"), seq=int(call.word("seq")))
 
 
-async def compare(call: Call[Two, Nothing]) -> Any:
+async def compare(call: HttpCall[Two, Nothing]) -> Any:
     return await call.host.work.call("checkpoint_diff", run=call.word("run"), seq=call.query.a, other=call.query.b)
 
 
-async def settle(call: Call[Nothing, Settle]) -> Any:
+async def settle(call: HttpCall[Nothing, Settle]) -> Any:
     key, asked = call.word("key"), call.body
     await call.host.work.settle(call.word("run"), key, asked.outcome, evidence=asked.evidence, result=asked.result)
     return Settled(call.word("run"), key, asked.outcome)
 
 
-async def resume(call: Call[Target, Nothing]) -> Any:
+async def resume(call: HttpCall[Target, Nothing]) -> Any:
     asked = call.query
     return await call.host.work.resume(asked.task, project=asked.project, max_tokens=asked.max_tokens)
 
 
-async def report(call: Call[Span, Nothing]) -> Any:
+async def report(call: HttpCall[Span, Nothing]) -> Any:
     from ...client.reporting import html_page
 
     asked, now = call.query, time.time()

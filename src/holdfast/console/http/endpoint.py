@@ -14,7 +14,7 @@ from ...model.errors import HoldfastError, invalid
 from ...model.limits import WEB_BODY_BYTES_MAX
 from ..page import ALWAYS
 from .guard import HOST, OPERATOR
-from .routes import Call, Route
+from .routes import HttpCall, Route
 
 log = logging.getLogger("holdfast.web")
 
@@ -60,7 +60,7 @@ def endpoint(route: Route) -> Callable[[Request], Awaitable[Response]]:
         try:
             query = parse_query(route.query, request.query_params.multi_items())
             body = parse_body(route.body, await read_body(request))
-            call: Any = Call(request, request.scope[HOST], request.scope[OPERATOR], query, body)
+            call: Any = HttpCall(request, request.scope[HOST], request.scope[OPERATOR], query, body)
             value = await route.handler(call)
         except HoldfastError as e:
             return failed(e)

@@ -18,7 +18,7 @@ from ...model.limits import WEB_BODY_BYTES_MAX, WEB_SESSIONS_MAX
 from .guard import OPERATOR, Receive, Scope, Send
 
 
-class Agents:
+class McpRoutes:
     """The agents that are here, by operator; each acts with its own key, as it would on stdio."""
 
     def __init__(self, home: str) -> None:

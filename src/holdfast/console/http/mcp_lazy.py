@@ -13,15 +13,15 @@ from starlette.responses import JSONResponse
 from .guard import Receive, Scope, Send
 
 if TYPE_CHECKING:
-    from .mcp import Agents
+    from .mcp import McpRoutes
 
 
-class LateAgents:
-    """Stands where `Agents` will; its task runs what they need, from the first request to the end."""
+class LazyMcp:
+    """Stands where `McpRoutes` will; its task runs what they need, from the first request to the end."""
 
     def __init__(self, home: str) -> None:
         self._home = home
-        self._loaded: asyncio.Future[Agents] | None = None
+        self._loaded: asyncio.Future[McpRoutes] | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
 
@@ -48,13 +48,13 @@ class LateAgents:
             return
         await agents(scope, receive, send)
 
-    async def _run(self, loaded: asyncio.Future[Agents]) -> None:
+    async def _run(self, loaded: asyncio.Future[McpRoutes]) -> None:
         """One task enters and leaves: the library's scopes ask for that."""
         try:
             await asyncio.to_thread(_load)
-            from .mcp import Agents
+            from .mcp import McpRoutes
 
-            agents = Agents(self._home)
+            agents = McpRoutes(self._home)
         except Exception as e:  # noqa: BLE001  (whatever it is, whoever asked is told)
             self._loaded = None  # the next one to ask tries again
             loaded.set_exception(e)

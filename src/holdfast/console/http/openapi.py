@@ -12,7 +12,7 @@ import msgspec
 from ...version import VERSION
 from ..handlers import inbox, login, operators, recordings, session_files, sessions, since_last_visit, work
 from ..live import messages_in, messages_out
-from .routes import Call, Nothing, Route
+from .routes import HttpCall, Nothing, Route
 
 Json = dict[str, Any]
 
@@ -39,7 +39,7 @@ class Failed(msgspec.Struct, frozen=True):
     error: Error
 
 
-async def served(call: Call[Nothing, Nothing]) -> Any:
+async def served(call: HttpCall[Nothing, Nothing]) -> Any:
     return document()
 
 

@@ -25,7 +25,7 @@ class Because(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: str | None = None
 
 
-class Call(Generic[Q, B]):
+class HttpCall(Generic[Q, B]):
     """One request, checked: who asks (`host` acts with their rights), the path's words, the query, the body."""
 
     __slots__ = ("body", "host", "query", "request", "who")

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ...model.limits import WEB_HEAD_S
 
 
-class Timely(H11Protocol):
+class TimelyProtocol(H11Protocol):
     """uvicorn's own, with a time for what comes before anybody is asked who they are."""
 
     _late: asyncio.TimerHandle | None = None

@@ -22,7 +22,7 @@ _GONE = (WebSocketDisconnect, RuntimeError, OSError)  # what sending to a browse
 _CODES = {"not_found": NOT_FOUND, "not_allowed": NOT_ALLOWED, "invalid": BAD, "usage": BAD, "conflict": DONE}
 
 
-class Over(Exception):
+class SocketClosed(Exception):
     """The socket is to be closed, for this reason."""
 
     def __init__(self, code: int, reason: str = "") -> None:
@@ -30,7 +30,7 @@ class Over(Exception):
         self.code, self.reason = code, reason
 
 
-class Line:
+class BrowserSocket:
     """One browser's socket."""
 
     def __init__(self, socket: WebSocket) -> None:
@@ -53,13 +53,13 @@ class Line:
             async with asyncio.timeout(SILENT_S):
                 message = await self._socket.receive()
         except TimeoutError:
-            raise Over(AGAIN, "nothing was heard for too long") from None
+            raise SocketClosed(AGAIN, "nothing was heard for too long") from None
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code") or 1005)
         try:
             return messages_in.parse(message.get("text"))
         except msgspec.MsgspecError as e:
-            raise Over(BAD, f"not a message: {e}") from None
+            raise SocketClosed(BAD, f"not a message: {e}") from None
 
     async def beat(self) -> None:
         while True:
@@ -85,7 +85,7 @@ class Line:
         await self.close(_CODES.get(error.code, AGAIN), error.message)
 
     async def _end(self, error: BaseException | None) -> None:
-        if isinstance(error, Over):
+        if isinstance(error, SocketClosed):
             await self.close(error.code, error.reason)
         elif isinstance(error, HoldfastError):
             await self.refuse(error)

@@ -10,7 +10,7 @@ _ENQS_MAX = 4096  # within one escape sequence: a hostile one with more is gone 
 _FRAME_COST = 256  # what a frame of a byte counts for: frames are bounded as bytes are
 
 
-class Stream:
+class FilteredStream:
     """What a page's terminal may get of the output, each piece with the offset to go on from after it.
 
     Where a piece ends inside an escape sequence that is held back or being removed, that offset is the sequence's
@@ -75,7 +75,7 @@ class Stream:
         return min(self.at, self._start + begun + self._gone + sum(enq <= begun for enq in self._enqs))
 
 
-class Window:
+class SendWindow:
     """Flow control: at most so many bytes on their way to a viewer that has not said that it has shown them."""
 
     def __init__(self, most: int) -> None:

@@ -11,7 +11,7 @@ MOST_S = 10.0  # how late it may be told that a silent program has opened a port
 ALL_S = 60.0  # then all are looked at: whatever went unnoticed for some reason is put right
 
 
-class Rounds:
+class PollSchedule:
     """Which sessions are due, and how long until the next is."""
 
     def __init__(self, now: float) -> None:

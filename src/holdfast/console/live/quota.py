@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 
-class Room:
+class Quota:
     """One person has at most as many as are left for everybody else: the first half of it all, the next half of the
     rest, and whoever comes then still finds room."""
 

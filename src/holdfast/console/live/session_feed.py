@@ -10,8 +10,8 @@ from ...client._async.host import AsyncHost
 from ...model.errors import HoldfastError
 from ...model.limits import LIVE_LOOK_S
 from . import messages_in
-from .browser_socket import Line
-from .poll_schedule import Rounds
+from .browser_socket import BrowserSocket
+from .poll_schedule import PollSchedule
 
 Json = dict[str, Any]
 _LOOK_SHARE = 4  # a look that takes long is followed by a pause of so many times its length: a fifth of the time
@@ -57,7 +57,7 @@ class Feed:
 
     async def _follow(self) -> None:
         """Until the host is away."""
-        rounds = Rounds(time.monotonic())
+        rounds = PollSchedule(time.monotonic())
         mark = (await self._host.call("news", of="sessions"))["mark"]
         wanted: set[str] | None = None
         while True:
@@ -73,7 +73,7 @@ class Feed:
                 mark, due = news["mark"], rounds.due(time.monotonic())
                 wanted = None if news["subjects"] is None or due is None else due | set(news["subjects"])
 
-    async def _see(self, wanted: set[str] | None, rounds: Rounds) -> None:
+    async def _see(self, wanted: set[str] | None, rounds: PollSchedule) -> None:
         """Look at these, or at all; the rest is as it was."""
         only = None if wanted is None else sorted(wanted)
         found = {s["id"]: s for s in await self._host.call("ls", all=self._all, lines=True, still=True, sessions=only)}
@@ -109,7 +109,7 @@ class Feeds:
 class Watcher:
     """One browser that follows."""
 
-    def __init__(self, line: Line, host: AsyncHost, feed: Feed) -> None:
+    def __init__(self, line: BrowserSocket, host: AsyncHost, feed: Feed) -> None:
         self._line, self._host, self._feed = line, host, feed
         self._known: dict[str, Json] | None = None
 

@@ -11,7 +11,7 @@ from ...model import ids
 from ...model.limits import COLS_MAX, ROWS_MAX
 from ..handlers.sessions import All
 from ..http.endpoint import parse_query
-from .terminal_socket import Wanted
+from .terminal_socket import AttachQuery
 
 
 class Attach(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,11 +24,11 @@ class Attach(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     read_only: bool = False
 
 
-def wanted(socket: WebSocket) -> Wanted:
+def wanted(socket: WebSocket) -> AttachQuery:
     asked: Attach = parse_query(Attach, socket.query_params.multi_items())
     size = None if asked.cols is None or asked.rows is None else (asked.cols, asked.rows)
     client = asked.client or ids.new("")
-    return Wanted(str(socket.path_params["session"]), asked.from_, client, asked.read_only, size)
+    return AttachQuery(str(socket.path_params["session"]), asked.from_, client, asked.read_only, size)
 
 
 def live_query(socket: WebSocket) -> All:

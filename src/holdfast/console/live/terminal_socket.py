@@ -12,13 +12,13 @@ from typing import Any
 
 from ...client import keeper_messages
 from ...client._async.host import AsyncHost
-from ...client._io.async_socket import AsyncLine
+from ...client._io.async_socket import AsyncKeeperChannel
 from ...model import limits
 from ...model.errors import HoldfastError, invalid
 from ...model.times import rfc3339
 from . import messages_in
-from .browser_socket import AGAIN, DONE, NOT_ALLOWED, Line, Over
-from .flow_control import Stream, Window
+from .browser_socket import AGAIN, DONE, NOT_ALLOWED, BrowserSocket, SocketClosed
+from .flow_control import FilteredStream, SendWindow
 
 Json = dict[str, Any]
 
@@ -27,7 +27,7 @@ _TAKE, _RELEASE, _SEEN = 1, 2, 3  # ids of what this client asks of the keeper
 _TYPED_LATER_S = 0.02
 
 
-class Wanted:
+class AttachQuery:
     """What a browser asked for when it came."""
 
     def __init__(
@@ -36,14 +36,14 @@ class Wanted:
         self.session, self.at, self.client, self.read_only, self.size = session, at, client, read_only, size
 
 
-class Viewer:
+class TerminalViewer:
     """One terminal in one browser."""
 
-    def __init__(self, line: Line, host: AsyncHost, wanted: Wanted) -> None:
+    def __init__(self, line: BrowserSocket, host: AsyncHost, wanted: AttachQuery) -> None:
         self._line, self._host, self._wanted = line, host, wanted
         self._session, self._me, self._terminal = wanted.session, "", True
-        self._keeper: AsyncLine | None = None
-        self._stream, self._window = Stream(0), Window(limits.VIEW_UNACKED_BYTES)
+        self._keeper: AsyncKeeperChannel | None = None
+        self._stream, self._window = FilteredStream(0), SendWindow(limits.VIEW_UNACKED_BYTES)
         self._printed = bytearray()  # of this wake-up, not sent yet
         self._room = asyncio.Event()
         self._typed: asyncio.Queue[bytes] = asyncio.Queue(limits.VIEW_INPUTS_MAX)
@@ -65,7 +65,7 @@ class Viewer:
             ended=True,
             snapshot=True,
         )
-        self._keeper = AsyncLine(fd)
+        self._keeper = AsyncKeeperChannel(fd)
         try:
             await self._begin(about)
             await self._line.run(self._watch(), self._listen(), self._type(), self._confirm())
@@ -92,7 +92,7 @@ class Viewer:
         )
         at = self._wanted.at
         if at is not None and 0 <= about["offset"] - at <= limits.VIEW_SKIP_BYTES:
-            self._stream = Stream(at)
+            self._stream = FilteredStream(at)
         else:
             await self._draw(about)
         self._controls = about["controls"]
@@ -115,7 +115,7 @@ class Viewer:
     async def _watch(self) -> None:
         """The keeper's frames, as fast as the browser shows them."""
         assert self._keeper is not None
-        hearing = keeper_messages.Hearing()
+        hearing = keeper_messages.KeeperDecoder()
         while data := await self._keeper.receive():
             for message in hearing.feed(data):
                 if isinstance(message, keeper_messages.Output):
@@ -126,7 +126,7 @@ class Viewer:
             await self._flush()
             if self._window.full:
                 await self._wait_for_room()
-        raise Over(AGAIN, "the line to the session is gone")
+        raise SocketClosed(AGAIN, "the line to the session is gone")
 
     async def _flush(self) -> None:
         """What one wake-up brought goes out as one message."""
@@ -193,7 +193,7 @@ class Viewer:
         elif kind == "controls":
             await self._moved(event)
         elif kind == "closed":
-            raise Over(NOT_ALLOWED, f"the right to see this has ended: {event.get('reason')}")
+            raise SocketClosed(NOT_ALLOWED, f"the right to see this has ended: {event.get('reason')}")
 
     async def _moved(self, event: Json) -> None:
         """The controls have changed hands, or are free."""
@@ -235,7 +235,7 @@ class Viewer:
         if not self._told_exit:
             status = await self._host.call("status", session=self._session)
             await self._tell_exit(status["exit"])
-        raise Over(DONE, "the session has ended")
+        raise SocketClosed(DONE, "the session has ended")
 
     # -- in ----------------------------------------------------------------------------------------------------------
 

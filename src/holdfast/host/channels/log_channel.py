@@ -7,7 +7,9 @@ gone. Whoever reads asks anew then, and goes on at the same offset.
 
 from __future__ import annotations
 
-import itertools
+import asyncio
+import contextlib
+import os
 import select
 import socket
 import threading
@@ -16,20 +18,41 @@ from ...wire import keeper_frames
 from ..sessions.session import Session
 
 _RECV_BYTES = 4096
-# Between two looks whether the keeper answers. One that is just coming or going does so within milliseconds, and one
-# that is stopped is itself looked at every two seconds.
-_LOOKS_S, _LOOK_S = (0.005, 0.02, 0.1), 0.5
 
 
 def serve(session: Session) -> int:
     """A descriptor on which READ works as with a keeper; anything that acts is refused."""
     ours, theirs = socket.socketpair()
     # Whether it is over is told as it is now: a keeper that answers a moment later has not ended by that.
-    threading.Thread(target=_converse, args=(session, ours, session.live), daemon=True, name="ended").start()
+    silent = session.live
+    heard = os.eventfd(0, os.EFD_CLOEXEC)
+    loop = asyncio.get_running_loop()
+    telling = loop.create_task(_tell_when_heard(session, heard)) if silent else None
+
+    def converse() -> None:
+        try:
+            _converse(session, ours, silent, heard)
+        finally:
+            with contextlib.suppress(RuntimeError):  # of a loop that has ended: the host leaves
+                loop.call_soon_threadsafe(_close, heard, telling)
+
+    threading.Thread(target=converse, daemon=True, name="ended").start()
     return theirs.detach()
 
 
-def _converse(session: Session, sock: socket.socket, silent: bool) -> None:
+async def _tell_when_heard(session: Session, heard: int) -> None:
+    while session.silent:
+        await session.changed.wait()
+    os.eventfd_write(heard, 1)
+
+
+def _close(heard: int, telling: asyncio.Task[None] | None) -> None:
+    if telling is not None:
+        telling.cancel()
+    os.close(heard)
+
+
+def _converse(session: Session, sock: socket.socket, silent: bool, heard: int) -> None:
     decoder = keeper_frames.Decoder()
     start, end = session.reader.bounds()
     welcome = {
@@ -52,7 +75,7 @@ def _converse(session: Session, sock: socket.socket, silent: bool) -> None:
                 for kind, payload in decoder.feed(data):
                     if kind == keeper_frames.READ:
                         complete = _stream(session, sock, *keeper_frames.parse_pair(payload), over=not silent)
-                        if not complete and not _waited(session, sock):
+                        if not complete and not _waited(sock, heard):
                             return
                     elif kind == keeper_frames.INPUT:
                         seq = keeper_frames.parse_input(payload)[0]
@@ -84,11 +107,9 @@ def _stream(session: Session, sock: socket.socket, at: int, to: int, *, over: bo
     return True
 
 
-def _waited(session: Session, sock: socket.socket) -> bool:
+def _waited(sock: socket.socket, heard: int) -> bool:
     """Wait while the keeper is silent: true when the client asks for something else, false when the line is to end."""
-    for pause in itertools.chain(_LOOKS_S, itertools.repeat(_LOOK_S)):
-        if not session.silent:
-            return False
-        if select.select((sock,), (), (), pause)[0]:
-            return True
-    raise AssertionError("unreachable")
+    poll = select.poll()
+    for fd in (sock.fileno(), heard):
+        poll.register(fd, select.POLLIN)
+    return heard not in [fd for fd, _ in poll.poll()]

@@ -19,14 +19,14 @@ from ..screen.emulators import Screens
 from ..server.connection import Reply
 from ..sessions import find, manifest
 from ..sessions.forwarded_paths import follow_links
-from ..sessions.keeper_link import dial
+from ..sessions.keeper_link import dial_soon
 from ..sessions.registry import Registry
 from ..sessions.session import Session
 from . import log_channel
 
 Json = dict[str, Any]
 
-_DIAL_TRIES, _DIAL_PAUSE_S = 200, 0.01  # a keeper that closed its door has told us why within two seconds
+_ENDING_S = 2.0  # a keeper that closed its door has told us why within that
 _RESTORED_LINES = 500  # history drawn on attach: 18 ms of colour log, where all 2,000 lines would take 48
 
 
@@ -42,7 +42,7 @@ class ChannelParts(NamedTuple):
 @Open.answered
 async def open_(parts: ChannelParts, caller: Caller, request: Open) -> Any:
     session = await find.found(parts.registry, request.session, caller)
-    if session.link is None and session.unresponsive:
+    if session.unreachable:
         await parts.registry.connect(session)
     if not request.read_only:
         parts.approvals.check_typing(session, caller)
@@ -57,38 +57,42 @@ async def open_(parts: ChannelParts, caller: Caller, request: Open) -> Any:
 
 async def _answers(session: Session) -> bool:
     """Whether its keeper answers now: on a line to one that is stopped a reader would wait with nothing to see."""
-    if session.link is not None and not session.link.silent:
+    if session.connected and not session.silent:
         try:
-            await session.link.act("status")
+            await session.line.act("status")
         except HoldfastError:
             pass  # it did not answer, or is gone; a refusal would be an answer
-    return session.link is not None and not session.silent
+    return session.connected and not session.silent
 
 
 async def _dial(parts: ChannelParts, session: Session, request: Open | Attach, caller: Caller) -> int | None:
     """A channel to the keeper, or None when it has ended; it may be ending this very moment."""
-    for _ in range(_DIAL_TRIES):
-        if session.link is None:
-            return None
+    while session.connected:
+        changed = session.changed
         try:
-            return _channel(parts, session, request, caller)
+            return await _channel(parts, session, request, caller)
         except OSError:
-            await asyncio.sleep(_DIAL_PAUSE_S)
+            try:
+                await asyncio.wait_for(changed.wait(), _ENDING_S)
+            except TimeoutError:
+                break
+    if not session.connected:
+        return None
     raise HoldfastError("failed", f"{session.name} does not answer", "try again")
 
 
-def _channel(parts: ChannelParts, session: Session, request: Open | Attach, caller: Caller) -> int:
+async def _channel(parts: ChannelParts, session: Session, request: Open | Attach, caller: Caller) -> int:
     rights, grants, until = caller.rights(session)
     if request.read_only:
         rights = ["view"]
     elif "type" in rights:  # before it can: what is typed on a channel is not seen here
         session.touched_by(*(caller.everyone if caller.kind != "human" else caller.bound_by))
-    sock = dial(session.folder.keeper_socket)
+    sock = await dial_soon(session.folder.keeper_socket)
     hello = {
         "v": keeper_frames.VERSION,
         "token": session.manifest["token"],
         "role": "operator",
-        **caller.actor,
+        **caller.acting(request),
         "rights": rights,
         "grants": grants,
         "until": until,
@@ -164,5 +168,5 @@ def _follow(session: Session, given: dict[str, str] | None) -> None:
     env = manifest.check_env(given or {})
     follow_links(session.folder.links, env)
     display = env.get("DISPLAY")
-    if display and not str(display).startswith(":") and session.state_file.get("display") != display:
+    if display and not str(display).startswith(":") and session.notes.display != display:
         session.remember(display=display)

@@ -43,11 +43,10 @@ async def send(parts: ControlParts, caller: Caller, request: Send) -> Json:
     data = decoded(request.data) + (session.enter if request.enter else b"")
     pieces = range(0, len(data), limits.INPUT_BYTES_MAX)
     last = "eof" if request.eof else pieces[-1] if pieces else ""
-    if session.link is None and await repeated_requests.carried_out(session, caller, request, last):
+    if not session.connected and await repeated_requests.carried_out(session, caller, request, last):
         return _sent(session, len(data), session.reader.bounds()[1], repeated=True)  # and it ended then
     session = await find.live(parts.registry, request.session, caller)
-    link = session.link  # it may end by what is typed: then the line is gone, and this answer is still owed
-    assert link is not None
+    link = session.line  # it may end by what is typed: then the line is gone, and this answer is still owed
     if not await repeated_requests.carried_out(session, caller, request, "" if pieces else last):
         shown = data + (b"\x04" if request.eof else b"")
         await parts.approvals.to_send(session, shown, request, caller, secret=request.secret)
@@ -65,7 +64,7 @@ async def _type_all(
     parts: ControlParts, session: Session, link: KeeperLink, data: bytes, pieces: range, request: Send, caller: Caller
 ) -> Json:
     """All of it, in order; what the keeper has had already it does not type again."""
-    hidden = request.secret or await _silent(session)
+    hidden = request.secret
     done: Json = {}
     text: str | None = None
     at = 0
@@ -78,10 +77,8 @@ async def _type_all(
                 name = repeated_requests.name_of(request, at)
                 who = caller.holding(request)
                 done = await link.input(piece, who, hold, what="send", why=why_of(request), request=name)
-        try:
-            hidden = hidden or await _silent(session)  # the program may have asked for a secret meanwhile
-        except HoldfastError:
-            hidden = True  # it ended meanwhile, and what it asked for cannot be known any more
+                # A program asked for a secret; a keeper that does not say so is taken to mean yes.
+                hidden = hidden or bool(done.get("echo_off", True))
         text = None if hidden else data[: limits.JOURNAL_TEXT_MAX].decode("utf-8", "replace")
     except HoldfastError as e:
         if not at:
@@ -117,19 +114,10 @@ async def _sent_before(ledger: Ledger, session: Session, request: Send) -> bool:
     return row is not None
 
 
-async def _silent(session: Session) -> bool:
-    """Whether the terminal reads lines without echoing them, which is how programs ask for secrets."""
-    if session.link is None or not session.terminal:
-        return False
-    sample = await session.link.act("sample", quick=True)
-    tty = (sample.get("facts") or {}).get("tty") or {}
-    return bool(tty.get("canonical")) and not tty.get("echo", True)
-
-
 @Resize.answered
 async def resize(parts: ControlParts, caller: Caller, request: Resize) -> Json:
     session = await find.live(parts.registry, request.session, caller)
-    done = await session.line.act("resize", size=request.size, **{"as": caller.actor})
+    done = await session.line.act("resize", size=request.size, **{"as": caller.acting(request)})
     note_unless_kept(parts.journal, "resize", session, caller, request, size=request.size)
     return done
 
@@ -139,7 +127,7 @@ async def kill(parts: ControlParts, caller: Caller, request: Kill) -> Json:
     session = await find.found(parts.registry, request.session, caller)
     name = signal_name(request.signal or "TERM")
     told = {"session": session.id, "signal": name, "applied": True}
-    if session.link is None and await repeated_requests.carried_out(session, caller, request):
+    if not session.connected and await repeated_requests.carried_out(session, caller, request):
         return {**told, "signalled": None, "target": request.target, "repeated": True}  # it ended of it
     session = await find.live(parts.registry, request.session, caller)
     await repeated_requests.carried_out(session, caller, request)  # the keeper knows, or it cannot be known

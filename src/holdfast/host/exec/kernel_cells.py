@@ -86,12 +86,12 @@ def forget(folder: str, results: Results) -> None:
 async def idle(session: Session, observe: Observe, deadline: float | None) -> Json:
     """Until the kernel waits for its next cell; what a shell's prompt is to a command. A free one is always found."""
     began, delay = time.monotonic(), SAMPLE_FIRST_S
-    while session.link is not None and session.exit is None:
+    while session.connected and session.exit is None:
         try:
             sample, activity = await observe(session, True)
         except HoldfastError:
             await asyncio.sleep(0)  # the line to its keeper broke while we asked: the next turn knows that
-            if session.link is not None:
+            if session.connected:
                 raise
             break
         if activity.kind == "at_prompt":

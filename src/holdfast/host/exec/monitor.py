@@ -53,9 +53,9 @@ class Watching:
             session = command.session
             if session.busy_exec == command.id:
                 session.busy_exec = None
-            if session.link is not None and not command.running:
+            if session.connected and not command.running:
                 with contextlib.suppress(HoldfastError):
-                    await session.link.act("drop", hold=command.id)
+                    await session.line.act("drop", hold=command.id)
             if not command.running:
                 command.clean()
                 if session.kind == "kernel":
@@ -70,13 +70,13 @@ class Watching:
             self._scan(command)
             if not command.running:
                 return
-            if session.link is None and session.unresponsive:
+            if session.unreachable:
                 await session.changed.wait()  # the line to its keeper is broken, not the shell: nobody can tell yet
                 continue
-            if session.link is None:
+            if not session.connected:
                 self._shell_ended(command)
                 return
-            link, before = session.link, command.scanned
+            link, before = session.line, command.scanned
             wait_s = delay if command.watchers and command.record["state"] == "running" else None
             await self._grown_or_changed(session, link, command, wait_s)
             if session.exit is not None and session.exit.get("known"):
@@ -93,7 +93,7 @@ class Watching:
                     command.update(state="running", prompt=None)
             if time.monotonic() - sampled_at < enough:
                 continue
-            if command.watchers and command.record["state"] == "running" and session.link is not None:
+            if command.watchers and command.record["state"] == "running" and session.connected:
                 self._scan(command)
                 if not command.running:
                     return
@@ -124,7 +124,7 @@ class Watching:
     def _scan(self, command: Command) -> None:
         """Look for this command's marks in what was printed since."""
         session = command.session
-        end = session.link.end if session.link else session.reader.bounds()[1]
+        end = session.end
         if end <= command.scanned:
             return
         command.unheard = False

@@ -115,7 +115,7 @@ async def exec_outcome(parts: ExecParts, caller: Caller, request: ExecOutcome) -
 
 def _not_begun(session: Session, item: Json) -> Json:
     """A command's result while a person is asked about it (or, approved, it waits for the shell)."""
-    end = session.link.end if session.link is not None else session.reader.bounds()[1]
+    end = session.end
     empty = dict.fromkeys(("exit_code", "start", "cwd", "prompt"))
     return {"exec_id": item["stands"]["exec_id"], **empty, "end": end, "duration_ms": 0, **pending(item)}
 

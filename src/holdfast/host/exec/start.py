@@ -42,6 +42,7 @@ class Execs(Watching):
     def __init__(self, observe: Any) -> None:
         super().__init__(observe)
         self._turns = kernel_cells.Turns()
+        self._checked: dict[str, int] = {}  # sessions whose commands on disk are known here, with the generation
         self._starting: set[str] = set()  # exec ids that were asked for and have no record yet
 
     # -- starting
@@ -61,7 +62,7 @@ class Execs(Watching):
     ) -> Command:
         """`typed` is told of a command once the shell has it, also when whoever asked has left by then. With `again` an
         earlier try that typed nothing does not count: of such a command nobody was told that it never runs."""
-        if not session.live or session.link is None:
+        if not session.connected:
             raise HoldfastError("conflict", f"{session.name} is not running", f"hold restart {session.name}")
         if not session.terminal:
             raise invalid(
@@ -171,7 +172,7 @@ class Execs(Watching):
     async def _at_prompt(self, session: Session, timeout: float | None) -> Json:
         """Wait until a shell reads the terminal; which shell it is, its own pid, what to know it again by."""
         began, delay = time.monotonic(), 0.002
-        while session.link is not None:
+        while session.connected:
             sample, activity = await self._observe(session, True)
             name, pid = foreground(sample)
             if activity.at_shell:
@@ -205,7 +206,7 @@ class Execs(Watching):
                 async with asyncio.timeout(delay):
                     await session.line.grown(sample["output"]["end"])
             delay = min(delay * 2, SAMPLE_MAX_S)
-        how = "does not answer" if session.unresponsive else "has ended"
+        how = "does not answer" if session.unreachable else "has ended"
         raise HoldfastError("conflict", f"{session.name} {how}", f"hold status {session.name}")
 
     def _prepare(self, session: Session, prompt: Json, source: bytes, actor: Json, exec_id: str) -> Command:
@@ -298,7 +299,7 @@ class Execs(Watching):
         r = command.record
         end = r["end"]
         if end is None:
-            end = command.session.link.end if command.session.link else command.session.reader.bounds()[1]
+            end = command.session.end
         return {
             "exec_id": r["exec_id"],
             "state": r["state"],
@@ -319,7 +320,7 @@ class Execs(Watching):
         try:
             command = self.find(session, exec_id)
         except HoldfastError:
-            sure = session.live and session.link is not None and str(rfc3339(session.manifest["started_at"])) <= since
+            sure = session.connected and str(rfc3339(session.manifest["started_at"])) <= since
             return outcomes.call_off(self._of(session), exec_id, session.manifest["generation"], time.time(), sure)
         return {"known": outcomes.known(command.record), **self.result(command)}
 
@@ -360,11 +361,11 @@ class Execs(Watching):
 
     def _unfinished(self, session: Session) -> list[Command]:
         """Commands on disk that still run: only after a daemon's death are there any that we do not know."""
-        if session.state_file.get("execs_checked") == session.manifest["generation"]:
+        if self._checked.get(session.id) == session.manifest["generation"]:
             return []
         known = self._of(session).all()
         out = [c for c in (self.find(session, name) for name, r in known.items() if not ended(r)) if c.running]
-        session.state_file["execs_checked"] = session.manifest["generation"]
+        self._checked[session.id] = session.manifest["generation"]
         return out
 
     async def done(self, session: Session, exec_id: str) -> tuple[str, int, Json]:
@@ -374,7 +375,7 @@ class Execs(Watching):
 
     def heard(self, session: Session, event: Json) -> None:
         if event.get("event") == "gone":
-            session.state_file.pop("execs_checked", None)
+            self._checked.pop(session.id, None)
             session.prompt, session.typed_by_exec = None, 0
             self._results.pop(session.id, None)
 
@@ -394,5 +395,5 @@ def _starting(session: Session) -> bool:
 
 def _refreshed(session: Session) -> dict[bytes, bytes]:
     """What follows the latest controller and no link can carry: a display reached over the network."""
-    display = session.state_file.get("display")
-    return {b"DISPLAY": os.fsencode(str(display))} if display else {}
+    display = session.notes.display
+    return {b"DISPLAY": os.fsencode(display)} if display else {}

@@ -73,7 +73,7 @@ class Answering:
             session = self._registry.sessions.get(item["session"]) if item["session"] else None
             if not hook_dialogs.alive(item.get("process")):
                 await self._desk.inbox.vanish(lambda i: i["id"] == item["id"], asks.ASKER_ENDED)
-            elif session is not None and session.link is not None and session.terminal:
+            elif session is not None and session.connected and session.terminal:
                 await self._desk.watch.look([session])
             item = await self._desk.inbox.find(item["id"])
         return hook_dialogs.explained(item)
@@ -115,7 +115,7 @@ class Answering:
         async def effect(open_item: Json) -> None:
             sample, activity = await session_view.observe(session, self._screens)
             same = asks.same_prompt(open_item, sample) and prompt_watch.KINDS.get(activity.kind) == open_item["kind"]
-            if not same or session.link is None:
+            if not same or not session.connected:
                 raise HoldfastError("conflict", "the prompt that this answers is gone", "hold inbox shows what is open")
             expect = {
                 "input_at": open_item["input_at"],
@@ -124,7 +124,7 @@ class Answering:
             }
             if open_item["kind"] == "input":  # a line editor echoes by itself: what counts is that nothing changed
                 expect["echo"] = sample["facts"]["tty"]["echo"]
-            await session.link.act(
+            await session.line.act(
                 "answer",
                 data=base64.b64encode(data + b"\r").decode(),
                 expect=expect,

@@ -217,5 +217,5 @@ class Approvals:
 
 
 def _still_live(session: Session) -> None:
-    if session.link is None:
+    if not session.connected:
         raise HoldfastError("conflict", f"{session.name} ended meanwhile", f"hold restart {session.name}")

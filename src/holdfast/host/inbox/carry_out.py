@@ -99,9 +99,9 @@ class CarryOut:
         session = self._registry.sessions.get(item["session"])
         if session is None:
             raise HoldfastError("conflict", f"{item['session_name']} was removed", "start it anew")
-        if session.link is None and session.unresponsive:
+        if session.unreachable:
             await self._registry.connect(session)
-        if session.unresponsive:
+        if session.unreachable:
             raise HoldfastError("busy", f"{session.name} does not answer", "it is tried again")
         return await self.approvals.was_typed(session, item["stands"]["exec_id"])
 

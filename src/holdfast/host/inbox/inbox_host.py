@@ -123,7 +123,7 @@ class Desk:
             lambda i: i["session"] == session.id and i["kind"] in waits and i["detail"]["holder"] != waits[i["kind"]]
         )
         known = any(i["session"] == session.id and i["kind"] == "held_controls" for i in self.inbox.open_items())
-        if away is not None and not known and session.link is not None:
+        if away is not None and not known and session.connected:
             source = controls.get("from")
             back = f"hand them back to {source['name']}" if source else "release them"
             until = {"since": rfc3339(controls["since"]), "ends_at": rfc3339(controls["ends_at"])}
@@ -143,7 +143,7 @@ class Desk:
     # -- sessions
 
     def _live(self) -> list[Session]:
-        return [s for s in self._daemon.registry.sessions.values() if s.link is not None]
+        return [s for s in self._daemon.registry.sessions.values() if s.connected]
 
     def _terminals(self) -> list[Session]:
         """Those that can be seen to wait: on pipes that is not visible."""
@@ -165,15 +165,15 @@ class Desk:
 
     async def typed(self, session: Session, exec_id: str) -> bool | None:
         """Whether a command was typed, where the last host died over it; None: the keeper cannot tell."""
-        entry = await self._entry(session, exec_id) if session.link is not None and session.spools else None
+        entry = await self._entry(session, exec_id) if session.connected and session.spools else None
         return None if entry is None else bool(entry)
 
     async def _entry(self, session: Session, exec_id: str) -> Json | None:
         """What the journal has under this id, once it has all that the keeper knows; empty where that is nothing, None
         where the keeper does not say."""
         try:
-            if session.link is not None and session.spools:
-                await session.link.act("events", after=0, max=1, now=True)  # what is being typed is an entry now
+            if session.connected and session.spools:
+                await session.line.act("events", after=0, max=1, now=True)  # what is being typed is an entry now
             await self._daemon.ingest.fetch(session)
             await self._daemon.journal.written()
         except HoldfastError as e:
@@ -244,10 +244,10 @@ class Desk:
                     continue
                 mine = [grant.id for grant in self._daemon.operators.grants.values() if grant.operator == who.id]
                 try:
-                    if session.link is not None:
-                        await session.link.act("revoke", operator=who.id)
+                    if session.connected:
+                        await session.line.act("revoke", operator=who.id)
                     for grant in mine:  # a person's channel that it may be behind rests on its grants, too
-                        if session.link is not None:
-                            await session.link.act("revoke", grant=grant)
+                        if session.connected:
+                            await session.line.act("revoke", grant=grant)
                 except HoldfastError as e:
                     log.warning("channels of %s to %s were not closed: %s", who.name, session.name, e.line())

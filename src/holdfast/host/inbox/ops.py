@@ -179,6 +179,6 @@ async def _follow(parts: InboxParts, after: int | None, caller: Caller) -> Json:
 
 
 async def _look(parts: InboxParts, caller: Caller) -> None:
-    sessions = [s for s in parts.registry.sessions.values() if s.link is not None and caller.may("view", s)]
+    sessions = [s for s in parts.registry.sessions.values() if s.connected and caller.may("view", s)]
     await parts.desk.watch.look(sessions)
     await parts.look_for_parked()

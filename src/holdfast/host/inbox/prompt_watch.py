@@ -133,22 +133,21 @@ class Watch:
         await asyncio.gather(*(one(s) for s in sessions))
 
     async def _look_at(self, session: Session, forest: dict[int, list[int]], park: bool) -> None:
-        link = session.link
-        if link is None:
+        if not session.connected:
             return
         try:
-            sample, activity = await self._observe(session, forest.get(link.welcome.result()["keeper"]))
+            sample, activity = await self._observe(session, forest.get(session.keeper or 0))
         except HoldfastError:
             return  # it ended, or does not answer: neither waits for a person
         async with self._settling:
             settled = await self._settle(session, sample, activity)
-        if park and settled and self._task is not None and activity.kind in _BLOCKED and session.link is not None:
+        if park and settled and self._task is not None and activity.kind in _BLOCKED and session.connected:
             moved = asyncio.get_running_loop().create_task(self._until_moved(session, sample["output"]["end"]))
             self._parked[session.id] = moved
 
     async def _until_moved(self, session: Session, end: int) -> None:
-        if session.link is not None:
-            await session.link.grown(end)
+        if session.connected:
+            await session.line.grown(end)
         self._parked.pop(session.id, None)
         self._due.set()
 

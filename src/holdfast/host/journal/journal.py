@@ -233,7 +233,7 @@ class Journal:
 
     # -- proving
 
-    async def verify(self, foreign: list[Json]) -> chain.Verdict:
+    async def verify(self, foreign: list[Json]) -> chain.JournalCheck:
         """Walk all of it on the reading thread, against the heads in the ledger, beside it, and given."""
         await self.written()
         known = [*foreign, *self._kept_heads()]
@@ -245,7 +245,7 @@ class Journal:
         files = [n for n in os.listdir(folder) if n == name or (n.startswith(name + ".") and n.endswith(".kept"))]
         return [h for h in (read_json(os.path.join(folder, n)) for n in files) if h and "n" in h]
 
-    def _verify(self, db: sqlite3.Connection, known: list[Json], tip: tuple[int, bytes]) -> chain.Verdict:
+    def _verify(self, db: sqlite3.Connection, known: list[Json], tip: tuple[int, bytes]) -> chain.JournalCheck:
         db.execute("BEGIN")  # one view of the whole, whatever is written meanwhile
         try:
             found = db.execute("SELECT n, hash, at, signature FROM heads ORDER BY n")

@@ -79,8 +79,8 @@ class Recovery:
             mark = b'"exec_id":%s' % json.dumps(record["exec_id"]).encode()
             if await self._entry(session, "exec", mark):
                 continue
-            if session.link is not None and session.spools:
-                await session.link.act("events", after=0, max=1, now=True)  # what is being typed is an entry now
+            if session.connected and session.spools:
+                await session.line.act("events", after=0, max=1, now=True)  # what is being typed is an entry now
             await self._ingest.fetch(session)
             typed = await self._entry(session, "input", mark)  # the keeper's word that the shell got it
             if typed is not None:

@@ -65,17 +65,17 @@ class Ingest:
                 if events:
                     await self._take(session, events)
                     after = int(events[-1]["n"])
-                    if session.link is not None:
-                        await session.link.act("ack", upto=after)
+                    if session.connected:
+                        await session.line.act("ack", upto=after)
                 session.manifest["spooled"] = after  # the next generation's numbers go on from there
                 if len(events) < _BATCH:
                     return
 
     async def _after(self, session: Session, after: int) -> list[Json]:
-        if session.link is None:
+        if not session.connected:
             return await asyncio.to_thread(act_spool.entries, session.folder.spool, after, _BATCH)
         try:
-            answer = await session.link.act("events", after=after, max=_BATCH)
+            answer = await session.line.act("events", after=after, max=_BATCH)
         except HoldfastError as e:
             if e.code == "unsupported":  # a keeper of before: the host notes what it sees itself
                 return []

@@ -28,18 +28,18 @@ class Look(NamedTuple):
 
     def forest(self) -> dict[int, list[int]]:
         """The processes of every live session, by its keeper's pid, from one look at /proc."""
-        keepers = [s.link.welcome.result()["keeper"] for s in self.registry.sessions.values() if s.link is not None]
+        keepers = [s.keeper for s in self.registry.sessions.values() if s.keeper is not None]
         return process_tree.forest(keepers, lambda: kernel.registered(self.roles))
 
 
 async def end(session: Session) -> int:
     """Where its output ends."""
-    if session.link is None:
-        return session.reader.bounds()[1]
-    status = await session.link.act("status")
+    if not session.connected:
+        return session.end
+    status = await session.line.act("status")
     return int(status["output"]["end"])
 
 
 def restarting(session: Session) -> bool:
     """Whether it is started again soon, by its policy."""
-    return bool(session.state_file.get("restart_at"))
+    return session.notes.restart_at is not None

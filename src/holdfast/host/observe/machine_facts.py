@@ -43,8 +43,8 @@ def _sessions_by_pid(look: Look) -> dict[int, Session]:
     forest = look.forest()
     whose: dict[int, Session] = {}
     for session in look.registry.sessions.values():
-        if session.link is not None:
-            for pid in forest.get(session.link.welcome.result()["keeper"], []):
+        if session.connected:
+            for pid in forest.get(session.keeper or 0, []):
                 whose[pid] = session
     return whose
 

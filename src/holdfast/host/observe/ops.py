@@ -57,7 +57,7 @@ async def ls(parts: ObserveParts, caller: Caller, request: Ls) -> list[Json]:
 
     async def one(session: Session) -> Json:
         async with gate:
-            keeper = session.link.welcome.result()["keeper"] if session.link is not None else 0
+            keeper = session.keeper or 0
             view = await parts.look.view(session, full=False, members=forest.get(keeper))
             if request.processes and keeper in forest:
                 view["processes"] = proc.processes(forest[keeper])
@@ -74,7 +74,7 @@ async def ls(parts: ObserveParts, caller: Caller, request: Ls) -> list[Json]:
 async def status(parts: ObserveParts, caller: Caller, request: Status) -> Json:
     if request.session:
         session = await find.found(parts.registry, request.session, caller)
-        if session.unresponsive and session.link is None:
+        if session.unreachable:
             await parts.registry.connect(session)
         return await parts.look.view(session, full=True)
     return {"host": parts.about(), "sessions": await ls(parts, caller, Ls(all=True))}
@@ -88,10 +88,10 @@ async def ports(parts: ObserveParts, caller: Caller, request: ListPorts) -> list
         return []
     forest = parts.look.forest()
     for session in list(parts.registry.sessions.values()):
-        if session.link is None or not caller.may("view", session):
+        if not session.connected or not caller.may("view", session):
             continue
         whose = {"session": session.id, "session_name": session.name}
-        found = net.ports(forest.get(session.link.welcome.result()["keeper"], []))
+        found = net.ports(forest.get(session.keeper or 0, []))
         rows += [{**row, **whose} for row in found if wanted in (None, row["port"])]
     return rows
 
@@ -170,4 +170,4 @@ async def wait(parts: ObserveParts, caller: Caller, request: Wait) -> Json:
 
 def still(session: Session, view: Json, processes: int) -> bool:
     """Whether nothing of it changes before it is touched: its one process is blocked, or there is none."""
-    return session.link is None or (processes <= 1 and view["activity"]["kind"] in _BLOCKED)
+    return not session.connected or (processes <= 1 and view["activity"]["kind"] in _BLOCKED)

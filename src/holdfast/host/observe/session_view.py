@@ -15,6 +15,7 @@ from ...system import cgroup
 from ..screen.emulators import Screens
 from ..sessions import jupyter_kernel
 from ..sessions.session import Session
+from ..sessions.state import State
 from . import open_files, ports, processes
 from .quiet import output_age_s
 
@@ -42,7 +43,7 @@ def attached_view(attached: list[Json]) -> list[Json]:
 def base(session: Session, host_id: str) -> Json:
     """What is known without asking anybody."""
     m = session.manifest
-    pending = session.state_file.get("restart_at")
+    pending = session.notes.restart_at
     return {
         "id": session.id,
         "name": session.name,
@@ -63,7 +64,7 @@ def base(session: Session, host_id: str) -> Json:
         "restart": m["restart"],
         "restart_at": rfc3339(pending) if pending and not session.live else None,
         "idle_ttl_s": m["idle_ttl_s"],
-        "reap_at": rfc3339(session.state_file.get("reap_at")) if session.live else None,
+        "reap_at": rfc3339(session.notes.reap_at) if session.live else None,
         **jupyter_kernel.described(session),
         **({"record": m["record"]} if m.get("record") else {}),
         "exit": exit_view(session.exit),
@@ -83,6 +84,7 @@ def _dead(session: Session, view: Json, full: bool) -> Json:
         "exited": "the program's end was seen by its keeper",
         "reaped": "idle for longer than it was allowed to be",
         "lost": "its keeper is dead and left no final record",
+        "removed": "it was removed",
     }[session.state]
     if session.failure:
         evidence = f"it did not start: {session.failure}"
@@ -105,7 +107,7 @@ def _silent(session: Session, view: Json, full: bool) -> Json:
         "kind": "unknown",
         "confidence": "certain",
         "evidence": "its start hangs, and may still happen"
-        if session.coming
+        if session.life is State.START_LATE
         else "its keeper is alive and does not answer (stopped, or starved)",
         "prompt": None,
     }
@@ -126,8 +128,7 @@ async def observe(
     session: Session, screens: Screens, *, quick: bool = False, members: list[int] | None = None
 ) -> tuple[Json, Activity]:
     """Ask the keeper for the kernel's facts, and judge them."""
-    assert session.link is not None
-    sample = await session.link.act("sample", quick=quick, members=members)
+    sample = await session.line.act("sample", quick=quick, members=members)
     return sample, await judge_sample(session, sample, screens)
 
 
@@ -166,10 +167,10 @@ async def view(
     session: Session, host_id: str, screens: Screens, *, full: bool, members: list[int] | None = None
 ) -> Json:
     """The object as `status` (full) or `ls` gives it."""
-    link = session.link
-    if link is None:
+    if not session.connected:
         empty = base(session, host_id)
-        return _silent(session, empty, full) if session.unresponsive else _dead(session, empty, full)
+        return _silent(session, empty, full) if session.unreachable else _dead(session, empty, full)
+    keeper = session.keeper
     try:
         sample, activity = await observe(session, screens, members=members)
     except HoldfastError as e:
@@ -213,7 +214,7 @@ async def view(
             truncated=opened.truncated or talking.truncated,
             queued_input=sample["queued_input"],
             dropped=sample["dropped"],
-            keeper_pid=link.welcome.result()["keeper"],
+            keeper_pid=keeper,
             cgroup=cgroup.leaves_of(sample["pid"], session.id),
             unenforced=session.manifest.get("unenforced") or [],
         )

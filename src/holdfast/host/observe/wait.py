@@ -67,7 +67,7 @@ class Waits:
         try:
             async with asyncio.timeout(timeout):
                 while True:
-                    while session.unresponsive:  # nobody can tell yet: it answers one day, or is found gone
+                    while session.unreachable:  # nobody can tell yet: it answers one day, or is found gone
                         await session.changed.wait()
                     link = session.link
                     try:
@@ -79,7 +79,7 @@ class Waits:
                         if session.link is link:
                             raise
                         continue  # the line to its keeper broke while that was asked: the next turn knows why
-                    if event != "exit" or not session.unresponsive:
+                    if event != "exit" or not session.unreachable:
                         break  # else only the line to its keeper has ended
         except TimeoutError:
             event, offset, detail = "timeout", _end(session), {"waited_for": spec}
@@ -92,7 +92,8 @@ class Waits:
 
     async def _quiet(self, session: Session, value: str) -> Outcome:
         wanted, silence = float(value or _QUIET_DEFAULT_S), Silence()
-        while (link := session.link) is not None:
+        while session.connected:
+            link = session.line
             status = await link.act("status")
             link.end = max(link.end, status["output"]["end"])
             left = wanted - silence.seen(status, time.monotonic())
@@ -120,12 +121,12 @@ class Waits:
     async def samples(self, session: Session) -> AsyncIterator[tuple[Json, Any]]:
         """Look, then look again 25 to 250 ms later, sooner after output; ends with the session."""
         delay = SAMPLE_FIRST_S
-        while session.link is not None:
-            link = session.link
+        while session.connected:
+            link = session.line
             try:
                 sample, activity = await self._observe(session)
             except HoldfastError:
-                if session.link is None:
+                if not session.connected:
                     return
                 raise
             yield sample, activity
@@ -139,9 +140,9 @@ class Waits:
 
     async def _port(self, session: Session, value: str) -> Outcome:
         port, delay = int(value), SAMPLE_FIRST_S
-        while session.link is not None:
+        while session.connected:
             if any(found[1] == port for found in ports.listeners().values()):
-                status = await session.link.act("sample", quick=False)
+                status = await session.line.act("sample", quick=False)
                 for row in ports.ports(status["members"]):
                     if row["port"] == port:
                         return "port", status["output"]["end"], row
@@ -164,9 +165,9 @@ class Waits:
         before = b""  # what a match may have begun in
         while True:
             if at >= end:
-                grown = await session.link.grown(at) if session.link is not None else -1
+                grown = await session.line.grown(at) if session.connected else -1
                 end = grown if grown >= 0 else session.reader.bounds()[1]
-                if end <= at and session.link is None:
+                if end <= at and not session.connected:
                     return _ended(session)
                 continue
             async with self._matching.turn(operator):
@@ -193,7 +194,7 @@ def _read(session: Session, at: int, end: int, most: int) -> tuple[bytes, int, b
 
 
 def _end(session: Session) -> int:
-    return session.link.end if session.link is not None else session.reader.bounds()[1]
+    return session.end
 
 
 def _ended(session: Session) -> Outcome:

@@ -31,7 +31,6 @@ from .operators import Operators
 Json = dict[str, Any]
 
 _KEEPER_TOLD_S = 5.0  # a program can call before its keeper has told the host who it is
-_KEEPER_PAUSE_S = 0.01
 _OUTSIDE = ("hold-host", "hold-web")  # roles that keep no session: what they started stands in none
 
 
@@ -81,11 +80,19 @@ class Caller:
     def holding(self, request: Operation[Any]) -> Json:
         """The operator as a keeper gets it for what lasts: with the process whose end ends it, where one is known. The
         client says which of its parents it acts for (`ancestor`, 0 for itself); who that is, the kernel said."""
-        nth = getattr(request, "ancestor", None)
-        if self.kind == "human" or nth is None or nth >= len(self.line):
-            return self.actor
-        pid, started = self.line[nth]
-        return {**self.actor, "process": {"pid": pid, "started": started}}
+        acting, process = self.acting(request), self._named(request)
+        if self.kind == "human" or process is None:
+            return acting
+        return {**acting, "process": {"pid": process[0], "started": process[1]}}
+
+    def acting(self, request: Operation[Any]) -> Json:
+        """The operator with the client process that acts for it (`actor`): its pid and start time."""
+        process = self._named(request) or next(iter(self.line), None)
+        return self.actor if process is None else {**self.actor, "actor": f"{process[0]}.{process[1]}"}
+
+    def _named(self, request: Operation[Any]) -> tuple[int, int] | None:
+        nth: int | None = getattr(request, "ancestor", None)
+        return self.line[nth] if nth is not None and nth < len(self.line) else None
 
     @property
     def kind(self) -> str:
@@ -211,7 +218,7 @@ class Identities:
     # -- where a process stands
 
     async def _inside(self, peer: Peer) -> Session | None:
-        deadline = time.monotonic() + _KEEPER_TOLD_S
+        deadline = asyncio.get_running_loop().time() + _KEEPER_TOLD_S
         while True:
             try:
                 line = peer_identity.ancestry(peer.sock)
@@ -226,9 +233,11 @@ class Identities:
             found = self._kept_by(role.pid)
             if found is not None:
                 return found
-            if time.monotonic() > deadline:
-                raise refused("the caller's session is not known to this host", "hold doctor")
-            await asyncio.sleep(_KEEPER_PAUSE_S)
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._registry.lines.welcomed.wait()
+            except TimeoutError:
+                raise refused("the caller's session is not known to this host", "hold doctor") from None
 
     def _is_role(self, one: Stat) -> bool:
         return os.path.exists(os.path.join(self._home.roles, f"{one.pid}.{one.started}"))
@@ -236,10 +245,10 @@ class Identities:
     def _kept_by(self, pid: int) -> Session | None:
         sessions = self._registry.sessions.values()
         for session in sessions:
-            if session.link is not None and session.link.welcome.result()["keeper"] == pid:
+            if session.keeper == pid:
                 return session
         for session in sessions:  # starting this moment, or not answering: its own record names the keeper
-            if session.link is None and (read_json(session.folder.keeper_lock) or {}).get("pid") == pid:
+            if not session.connected and (read_json(session.folder.keeper_lock) or {}).get("pid") == pid:
                 return session
         return None
 

@@ -23,10 +23,10 @@ async def close_channels(registry: Registry, operators: Operators, wanted: list[
     async def one(session: Session) -> None:
         nonlocal closed, unable
         for what in wanted:
-            if session.link is None:
+            if not session.connected:
                 return
             try:
-                closed += int((await session.link.act("revoke", **what)).get("closed") or 0)
+                closed += int((await session.line.act("revoke", **what)).get("closed") or 0)
             except HoldfastError as e:
                 unable += e.code == "unsupported"
                 return
@@ -39,8 +39,8 @@ async def close_channels(registry: Registry, operators: Operators, wanted: list[
 async def _dispossess(session: Session, operators: Operators) -> None:
     """Controls that were taken without a channel are given up by one who may not type any more."""
     holder = operators.by_id.get(str(session.controls.get("holder")))
-    if holder is None or session.link is None:
+    if holder is None or not session.connected:
         return
     if not operators.allows(holder.id, "type", scope_of(session), time.time()):
         with contextlib.suppress(HoldfastError):  # it let go by itself
-            await session.link.act("revoke", operator=holder.id)
+            await session.line.act("revoke", operator=holder.id)

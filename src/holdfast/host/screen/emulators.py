@@ -193,14 +193,14 @@ class Screens:
             while len(self._emulators) >= limits.EMULATORS_MAX:
                 self._evict(next(iter(self._emulators)))
         self._emulators[session.id] = emulator  # newest last
-        if emulator.live_from is None and session.link is not None:
-            emulator.live_from = session.link.end if live_from is None else live_from
+        if emulator.live_from is None and session.connected:
+            emulator.live_from = session.end if live_from is None else live_from
         self._start_following(session)
         return emulator
 
     def _start_following(self, session: Session) -> None:
         running = self._followers.get(session.id)  # one that lost its line has ended, and there may be another line
-        if session.link is not None and (running is None or running.done()):
+        if session.connected and (running is None or running.done()):
             task = asyncio.get_running_loop().create_task(self._follow(session))
             task.add_done_callback(_log_failure)
             self._followers[session.id] = task
@@ -214,19 +214,19 @@ class Screens:
         await self._reply(session, replies)
 
     async def _reply(self, session: Session, replies: bytes) -> None:
-        if replies and session.link is not None:
+        if replies and session.connected:
             try:
-                await session.link.act("reply", data=base64.b64encode(replies).decode())
+                await session.line.act("reply", data=base64.b64encode(replies).decode())
             except HoldfastError as e:
                 log.info("no reply to %s: %s", session.name, e)
 
     async def _follow(self, session: Session) -> None:
         """Keep the lag small while output flows, on the spare time of the machine. A quiet session needs none."""
         loop = asyncio.get_running_loop()
-        while session.link is not None:
+        while session.connected:
             emulator = self._emulators.get(session.id)
             seen = emulator.offset if emulator is not None else session.reader.bounds()[0]
-            end = await session.link.grown(seen + limits.EMULATOR_STRIDE_BYTES)
+            end = await session.line.grown(seen + limits.EMULATOR_STRIDE_BYTES)
             if end < 0:
                 return
             emulator = self._emulator(session)
@@ -243,9 +243,9 @@ class Screens:
 
         Emulating costs a processor as much as the flood itself: nobody needs it while nobody looks.
         """
-        while session.link is not None:
+        while session.connected:
             try:
-                status = await session.link.act("status")
+                status = await session.line.act("status")
             except HoldfastError:
                 break
             end = int(status["output"]["end"])

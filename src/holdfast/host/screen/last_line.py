@@ -12,7 +12,7 @@ _LINE_MAX = 200  # characters shown in a list
 
 async def last_line(session: Session, screens: Screens, end: int) -> str | None:
     """None where it has said nothing yet."""
-    if session.link is not None and session.terminal:
+    if session.connected and session.terminal:
         emulator = await screens.near(session, end)
         with emulator.lock:
             text = emulator.screen.text()

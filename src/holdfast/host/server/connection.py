@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ...model.errors import HoldfastError, of_the_disk
+from ...model.errors import HoldfastError, from_disk_error
 from ...system.peer_identity import credentials
 from ...wire import host_requests
 from ...wire.socket_address import reachable
@@ -239,7 +239,7 @@ def _forget(work: asyncio.Task[None]) -> None:
 
 
 def _unforeseen(e: Exception) -> HoldfastError:
-    if (disk := of_the_disk(e)) is not None:
+    if (disk := from_disk_error(e)) is not None:
         return HoldfastError(disk.code, disk.message.replace("the disk", "the disk of this home"), disk.hint)
     if isinstance(e, OSError) and e.errno in (errno.EMFILE, errno.ENFILE):
         return HoldfastError("busy", "the host has no descriptor left", "end some sessions, or raise ulimit -n")

@@ -23,9 +23,9 @@ async def found(registry: Registry, word: str, caller: Caller) -> Session:
 async def live(registry: Registry, word: str, caller: Caller) -> Session:
     """The same, and its keeper answers."""
     session = await found(registry, word, caller)
-    if session.link is None and session.unresponsive:
+    if session.unreachable:
         await registry.connect(session)
-    if session.link is None:
-        how = "does not answer" if session.unresponsive else f"is not running ({session.state})"
+    if not session.connected:
+        how = "does not answer" if session.unreachable else f"is not running ({session.state})"
         raise HoldfastError("conflict", f"{session.name} {how}", f"hold status {session.name}")
     return session

@@ -21,15 +21,16 @@ def unseen(session: Session) -> bool:
     return not session.ending().get("ended") and facts.get("generation") != session.manifest["generation"]
 
 
-def on_its_way(roles: str, zygote: int | None) -> bool:
-    """Whether a spare or a zygote of an earlier host lives: they end with it, after what it had asked of them."""
+def on_its_way(roles: str, zygote: int | None) -> list[tuple[int, int]]:
+    """(pid, start time) of spares and zygotes of an earlier host: they end with it, after what it had asked of them."""
+    found = []
     for pid, started in kernel.registered(roles):
         stat = process_tree.read_stat(pid)
         if stat is None or stat.started != started or stat.state == "Z" or zygote in (pid, stat.ppid):
             continue
         if stat.comm in _WAITING:
-            return True
-    return False
+            found.append((pid, started))
+    return found
 
 
 def setting_up(session: Session) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import os
 import socket
+import struct
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,18 +19,19 @@ from ...wire.socket_address import reachable
 Json = dict[str, Any]
 
 _REWATCH_S = 0.02  # a screen that follows from afar may hear of new output this much later
-_DIAL_PAUSE_S = 0.01  # a queue of connections has no event for those who are not in it
 _RECV_BYTES = 64 << 10  # answers and events; output never comes this way. A larger buffer is mapped at every read
 
 
-def dial(path: str) -> socket.socket:
-    """A connected socket to a keeper's address, whatever the path's length; never waits. BlockingIOError where the
-    keeper (stopped, perhaps) leaves those before us waiting: a whole host does not wait along with them."""
+def dial(path: str, wait_s: float = 0.0) -> socket.socket:
+    """A connected socket to a keeper's address, whatever the path's length. BlockingIOError where the keeper (stopped,
+    perhaps) leaves those before us waiting for longer than `wait_s`."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     address, folder = reachable(path)
     try:
-        sock.setblocking(False)
+        sock.setblocking(wait_s > 0)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(wait_s))
         sock.connect(address)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(0.0))
         sock.setblocking(True)  # as whoever gets it expects
     except OSError:
         sock.close()
@@ -41,15 +43,15 @@ def dial(path: str) -> socket.socket:
 
 
 async def dial_soon(path: str) -> socket.socket:
-    """The same, for one who can wait a while beside everybody else."""
-    deadline = time.monotonic() + KEEPER_ANSWER_S
-    while True:
-        try:
-            return dial(path)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise
-        await asyncio.sleep(_DIAL_PAUSE_S)
+    """The same, waiting in the keeper's queue for a while: on a thread, because a whole host does not wait along."""
+    try:
+        return dial(path)
+    except BlockingIOError:
+        return await asyncio.to_thread(dial, path, KEEPER_ANSWER_S)
+
+
+def _timeval(seconds: float) -> bytes:
+    return struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
 
 
 class KeeperLink:
@@ -74,17 +76,8 @@ class KeeperLink:
         self._room = asyncio.Event()
         self.welcome: asyncio.Future[Json] = self._loop.create_future()
         self.lost = False
-        self.silent = False  # it was asked and did not answer in time, nor has it said anything since
+        self.on_answering: Callable[[bool], None] | None = None  # hears that a request timed out, and every frame
         self._loop.add_reader(sock.fileno(), self._readable)
-
-    @classmethod
-    async def open(cls, sock: socket.socket, hello: Json) -> KeeperLink:
-        link = cls(sock)
-        link.hail(hello)
-        if not await link.welcomed():
-            link.close()
-            raise HoldfastError("timeout", "the keeper does not answer", "see whether it is stopped: hold doctor")
-        return link
 
     def hail(self, hello: Json) -> None:
         self._send(keeper_frames.message(keeper_frames.HELLO, hello))
@@ -120,7 +113,8 @@ class KeeperLink:
             return
         except OSError:
             data = b""
-        self.silent = False
+        if data and self.on_answering is not None:
+            self.on_answering(True)
         try:
             for kind, payload in self._decoder.feed(data):
                 self._receive(kind, payload)
@@ -237,7 +231,8 @@ class KeeperLink:
             async with asyncio.timeout(KEEPER_ANSWER_S):
                 return await future
         except TimeoutError:
-            self.silent = self._sock is not None
+            if self._sock is not None and self.on_answering is not None:
+                self.on_answering(False)
             raise HoldfastError(
                 "timeout", "the session's keeper does not answer", "it may be stopped; try again"
             ) from None

@@ -16,25 +16,27 @@ from collections.abc import Callable
 
 from ...model.errors import HoldfastError
 from ...model.limits import KEEPER_ANSWER_S
+from ..kernel_events import KernelEvents
 from . import handed
 from .keeper_link import KeeperLink
-from .session import Session, keeper_alive
+from .session import Session, ended_how, keeper_alive, keeper_gone
+from .state import Event, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .registry import Registry
+    from .connect import Lines
 
 log = logging.getLogger("holdfast.host")
 
-_ARRIVAL_S, _ARRIVAL_PAUSE_S = 15.0, 0.01  # a start that another host asked for has no event: it takes milliseconds
+_ARRIVAL_S = 15.0  # a start that another host asked for takes milliseconds; on a bad day seconds
 _TURN_S = 60.0  # a start among hundreds is waited for so long at most
-_LATE_PAUSE_S = 2.0  # and one that is later than that can be looked for at leisure
-_CALLED_OFF_S = 5.0  # a keeper whose child was killed ends at once, unless the kernel keeps that child in a call
+_LATE_LOOK_S = 60.0  # the kernel tells of one that is later; this is for a descriptor that it refused
+CALLED_OFF_S = 5.0  # a keeper whose child was killed ends at once, unless the kernel keeps that child in a call
 
 
 def check(session: Session) -> None:
     """Refuse to call that a start which has not happened yet."""
-    if session.coming:
+    if session.life is State.START_LATE:
         raise HoldfastError(
             "timeout",
             f"{session.name} did not start within {KEEPER_ANSWER_S:.0f} s: its folder or its program hangs",
@@ -42,76 +44,52 @@ def check(session: Session) -> None:
         )
 
 
-async def begins(registry: Registry, link: KeeperLink) -> bool:
+async def begins(lines: Lines, link: KeeperLink) -> bool:
     """Whether a start that was handed over begins in time. Those before it take theirs: it is late when none of them
     begins either."""
     deadline, seen = time.monotonic() + _TURN_S, -1
-    while seen != registry.begun and time.monotonic() < deadline:
-        seen = registry.begun
+    while seen != lines.begun and time.monotonic() < deadline:
+        seen = lines.begun
         if await link.welcomed():
             return True
     return False
 
 
-async def expect(registry: Registry, session: Session, link: KeeperLink) -> None:
+async def expect(lines: Lines, session: Session, link: KeeperLink) -> None:
     """Our own zygote was handed this start, and its keeper has not answered: the line tells how that ends."""
     try:
         await asyncio.shield(link.welcome)
     except HoldfastError as e:
         link.close()
-        session.coming = session.unresponsive = False
         log.warning("%s did not start: %s", session.name, e.line())
-        registry.buried(session)
+        lines.happened(session, ended_how(session))
         return
-    session.coming = False
-    registry.linked(session, link)
-    registry.place(session)
-    session.touch()
-    if session.state_file.get("stopped"):
-        link.tell("stop", grace_s=0.0)
+    lines.happened(session, Event.WELCOMED, link)
 
 
 async def take_back(session: Session, link: KeeperLink) -> None:
     """A start that went well over there failed on our side (its entry, its manifest): whoever asked is told that there
     is no session, so nothing of it may go on."""
-    if session.coming:
+    if session.life is State.START_LATE:
         session.remember(stopped=True)  # it is ended in the moment it begins
         return
     link.tell("stop", grace_s=0.0)
-    await keeper_gone(session)
+    await keeper_gone(session.folder, CALLED_OFF_S)
 
 
-async def keeper_gone(session: Session) -> bool:
-    """Whether the keeper of a start that failed is gone, after a moment in which it ends."""
-    deadline = time.monotonic() + _CALLED_OFF_S
-    while keeper_alive(session.folder):
-        if time.monotonic() > deadline:
-            return False
-        await asyncio.sleep(_ARRIVAL_PAUSE_S)
-    return True
-
-
-async def arrive(registry: Registry, session: Session, on_its_way: Callable[[], bool]) -> None:
-    """The last host was killed with this start on its way: it happens, or there is nobody left to do it."""
+async def arrive(lines: Lines, session: Session, waiting: Callable[[], list[tuple[int, int]]]) -> None:
+    """The last host was killed with this start on its way: it happens, or no process is left to do it. `waiting` names
+    those that may."""
     deadline = time.monotonic() + _ARRIVAL_S
-    while on_its_way() and not keeper_alive(session.folder):
-        if not session.coming and time.monotonic() > deadline:
-            log.warning("%s was handed to a zygote that neither starts it nor ends", session.name)
-            session.coming, session.unresponsive, session.starting = True, True, False
-            session.touch()
-        await asyncio.sleep(_LATE_PAUSE_S if session.coming else _ARRIVAL_PAUSE_S)
-    session.coming, session.unresponsive, session.starting = False, False, True
-    try:
-        if keeper_alive(session.folder):
-            await registry.connect(session)
-    finally:
-        session.starting = False
-        if session.live:
-            session.touch()
-        else:
-            registry.buried(session)
-    if session.link is not None and session.state_file.get("stopped"):
-        session.link.tell("stop", grace_s=0.0)
+    with KernelEvents() as events:
+        events.folder(session.folder.path)  # the keeper that takes it writes its name into its lock
+        while not keeper_alive(session.folder) and events.ends_of(waiting()):
+            late = session.life is State.START_LATE
+            if not late and time.monotonic() > deadline:
+                log.warning("%s was handed to a zygote that neither starts it nor ends", session.name)
+                lines.happened(session, Event.DEADLINE)
+            await events.wait(_LATE_LOOK_S if late else max(0.0, deadline - time.monotonic()))
+    lines.happened(session, Event.KEEPER_FOUND if keeper_alive(session.folder) else ended_how(session))
 
 
 async def call_off(session: Session) -> None:
@@ -131,7 +109,7 @@ async def call_off(session: Session) -> None:
 
 async def _gone(session: Session) -> bool:
     try:
-        async with asyncio.timeout(_CALLED_OFF_S):
+        async with asyncio.timeout(CALLED_OFF_S):
             while session.live:
                 await session.changed.wait()
     except TimeoutError:

@@ -32,6 +32,7 @@ from . import find, handed, jupyter_kernel, late_start, manifest, survivors
 from .registry import Registry
 from .restart_policy import Policies
 from .session import Session
+from .state import State
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
@@ -171,17 +172,17 @@ async def down(parts: SessionParts, caller: Caller, request: Down) -> Json:
 @Stop.answered
 async def stop(parts: SessionParts, caller: Caller, request: Stop) -> Json:
     session = await find.found(parts.registry, request.session, caller)
-    if session.link is None and not session.live and await _stopped_by(session, request, caller):
+    if not session.live and await _stopped_by(session, request, caller):
         return {**await parts.look.view(session, full=False), "applied": True, "repeated": True}
     parts.policies.cancel_restart(session)
     session.remember(stopped=True)
     grace = _grace(request.grace_s)
-    if session.link is None and session.unresponsive:
+    if session.unreachable:
         await parts.registry.connect(session)
-    if session.link is None and (session.coming or handed.setting_up(session)):
+    if not session.connected and (session.life is State.START_LATE or handed.setting_up(session)):
         note(parts.journal, "stop", session, caller, request)
         await late_start.call_off(session)
-    elif session.link is None:
+    elif not session.connected:
         note(parts.journal, "stop", session, caller, request, survivors=True)
         await survivors.end(session, grace)
     else:
@@ -202,11 +203,11 @@ async def _stopped_by(session: Session, request: Stop, caller: Caller) -> bool:
 
 async def _stop(session: Session, caller: Caller, grace_s: float, request: Operation[Any]) -> None:
     session.remember(stopped=True)
-    if session.link is None:
+    if not session.connected:
         return
     named = {"as": caller.actor, "request": repeated_requests.name_of(request)}
     try:
-        await session.link.act("stop", grace_s=grace_s, why=why_of(request), **named)
+        await session.line.act("stop", grace_s=grace_s, why=why_of(request), **named)
     except HoldfastError:
         if session.live:
             raise  # else it ended by itself just now, which is what was wanted
@@ -243,7 +244,7 @@ async def _start_again(parts: SessionParts, session: Session, caller: Caller, re
     try:
         await parts.registry.restart(session, caller.actor)
     except HoldfastError as e:
-        if not session.coming:
+        if session.life is not State.START_LATE:
             raise
         late = e
     session.remember(failures=0)

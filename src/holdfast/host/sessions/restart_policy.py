@@ -40,10 +40,12 @@ class Policies:
     def __init__(self, registry: Registry, actor: Json, journal: Journal) -> None:
         self._registry, self._actor, self._journal = registry, actor, journal
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._begun = False
         self.observe: Any = None  # set by the operations: (session) -> (sample, activity)
 
     def begin(self) -> None:
         """Apply the policies to what was found dead and should live; the idle are watched since they were found."""
+        self._begun = True
         for session in list(self._registry.sessions.values()):
             if not session.live:
                 self._consider_restart(session)
@@ -58,10 +60,11 @@ class Policies:
                 self._main_ended(session)
         elif kind == "gone":
             self._cancel(session, "idle")
-            self._consider_restart(session)
+            if self._begun:  # else it ended while it was adopted, and is considered with the other dead
+                self._consider_restart(session)
 
     def _main_ended(self, session: Session) -> None:
-        if session.manifest["restart"] != "never" and not session.state_file.get("stopped"):
+        if session.manifest["restart"] != "never" and not session.notes.stopped:
             self._run(session, "leftovers", self._end_leftovers(session))
 
     def watch(self, session: Session) -> None:
@@ -87,10 +90,10 @@ class Policies:
     # -- restart
 
     def _consider_restart(self, session: Session) -> None:
-        if session.state_file.get("stopped") or session.state_file.get("reaped") or session.exit is None:
+        if session.notes.stopped or session.notes.reaped or session.exit is None:
             return
         ran = (session.exit.get("at") or time.time()) - session.manifest["started_at"]
-        failures = int(session.state_file.get("failures") or 0)
+        failures = session.notes.failures
         delay = restart_delay(session.manifest["restart"], session.exit, ran, failures)
         if delay is None:
             return
@@ -111,9 +114,9 @@ class Policies:
             log.warning("%s was not restarted: %s", session.name, e.line())
 
     async def _end_leftovers(self, session: Session) -> None:
-        if session.link is not None:
+        if session.connected:
             try:
-                await session.link.act("stop", grace_s=_LEFTOVER_GRACE_S, **{"as": self._actor})
+                await session.line.act("stop", grace_s=_LEFTOVER_GRACE_S, **{"as": self._actor})
             except HoldfastError:
                 pass  # it ended by itself meanwhile
 
@@ -121,7 +124,7 @@ class Policies:
 
     async def _reap_when_idle(self, session: Session) -> None:
         idleness = Idleness(float(session.manifest["idle_ttl_s"]), time.monotonic())
-        while session.link is not None:
+        while session.connected:
             try:
                 sample, activity = await self.observe(session)
             except HoldfastError:  # it is gone, and so are we; or its keeper is silent, and is asked again
@@ -139,7 +142,7 @@ class Policies:
                 log.warning("%s is idle and will be reaped in %.0f s", session.name, left)
                 self._note("policy", session, text=f"idle, to be ended in {left:.0f} s")
                 session.touch()
-            elif idleness.ends_at is None and session.state_file.get("reap_at"):
+            elif idleness.ends_at is None and session.notes.reap_at is not None:
                 session.remember(reap_at=None)
             await asyncio.sleep(max(0.05, idleness.due() - time.monotonic()))
 
@@ -149,8 +152,8 @@ class Policies:
         log.warning("%s was idle for %.0f s and is reaped", session.name, ttl)
         self._note("reap", session, idle_s=ttl)
         try:
-            if session.link is not None:
-                await session.link.act("stop", grace_s=_LEFTOVER_GRACE_S, **{"as": self._actor})
+            if session.connected:
+                await session.line.act("stop", grace_s=_LEFTOVER_GRACE_S, **{"as": self._actor})
         except HoldfastError as e:
             if session.live:  # its keeper is silent: it was not ended, and is not called so
                 session.remember(reaped=False)

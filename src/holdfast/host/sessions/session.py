@@ -1,10 +1,12 @@
-"""One session as the host knows it: its manifest, its line to the keeper, and how it ended."""
+"""One session as the host knows it: its manifest, its state, its line to the keeper, and how it ended."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,10 +15,19 @@ from ...model.errors import HoldfastError
 from ...model.home import SessionFolder
 from ...system.atomic_files import read_json, write_json
 from ...system.kernel import lock_held
+from ..kernel_events import KernelEvents
+from . import notes, state
 from .keeper_link import KeeperLink
+from .state import Event, State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .reach import Reach
 
 Json = dict[str, Any]
 log = logging.getLogger("holdfast.host")
+
+_UNTOLD_S, _UNNAMED_S = 1.0, 0.05  # between two looks at a lock whose holder is known, and is not
 
 UNKNOWN_EXIT: Json = {"code": None, "signal": None, "known": False, "at": None, "by": None}
 
@@ -29,29 +40,50 @@ def keeper_alive(folder: SessionFolder) -> bool:
         return True
 
 
+def keeper_named(folder: SessionFolder) -> list[tuple[int, int]]:
+    """(pid, start time) of the keeper that wrote into its lock; none where that is not written yet."""
+    facts = read_json(folder.keeper_lock) or {}
+    pid, started = facts.get("pid"), facts.get("started")
+    return [(pid, started)] if isinstance(pid, int) and isinstance(started, int) else []
+
+
+async def keeper_gone(folder: SessionFolder, within_s: float) -> bool:
+    """Whether its keeper ends in time: told by its pidfd, or by its folder while it has not named itself."""
+    deadline = time.monotonic() + within_s
+    with KernelEvents() as events:
+        events.folder(folder.path)
+        while True:
+            named = events.ends_of(keeper_named(folder))
+            if not keeper_alive(folder):
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            # A descriptor can have been refused, and a lock can be inherited for a moment by what a keeper forks.
+            await events.wait(min(left, _UNTOLD_S if named else _UNNAMED_S))
+
+
 class Session:
-    """What lies in its folder, plus the link while a keeper lives. `changed` is set anew on every change."""
+    """What lies in its folder, its state, and the link in states that have one. `changed` is set anew on every change.
+
+    Only `Lines.happened` (connect.py) enters a state: what may follow what is in the table of state.py."""
 
     def __init__(
         self, folder: SessionFolder, manifest: Json, on_change: Callable[[str], None] = lambda session_id: None
     ) -> None:
         self.folder, self.manifest, self._on_change = folder, manifest, on_change
+        self.life = State.NEW
         self.link: KeeperLink | None = None
         self.reader = LogReader(folder.out)
         self.changed = asyncio.Event()
         self.exit: Json | None = None
-        self.ended = False  # the keeper wrote its last record
         self.ended_at: float | None = None
         self.controls: Json = {"holder": None, "kind": None, "name": None, "epoch": 0, "since": None}
         self.attached: list[Json] = []
-        self.state_file: Json = read_json(folder.host_state) or {}
+        self.notes = notes.from_json(read_json(folder.host_state) or {})
         self.size: tuple[int, int] = tuple(manifest["size"])
         self.busy_exec: str | None = None
-        self.unresponsive = False  # its keeper lives, and there is no line to it
-        self.reaching: asyncio.Task[None] | None = None  # the try to get one
-        self.settling: asyncio.Task[None] | None = None  # and what tries again
-        self.starting = False
-        self.coming = False  # its start takes longer than anybody waits, and may still happen
+        self.reach: Reach | None = None  # the try to get a line
         self.failure: str | None = None  # why this generation never began
         self.spools = False  # its keeper records what is done to it; the host notes that itself where it does not
         self.applies_once = False  # its keeper knows a request that it has carried out
@@ -63,8 +95,13 @@ class Session:
 
     async def settled(self) -> None:
         """Until a start under way has succeeded or failed: nobody is told a state that is about to be false."""
-        while self.starting:
+        while self.life in state.SETTLING:
             await self.changed.wait()
+
+    def move_to(self, life: State, link: KeeperLink | None = None) -> None:
+        """Be in that state, on that line where it is new; a state without one lets go of it."""
+        self.life = life
+        self.link = (link or self.link) if life in state.HAS_LINE else None
 
     @property
     def id(self) -> str:
@@ -102,7 +139,7 @@ class Session:
     def hands(self) -> list[str]:
         """Operators other than the one it acts as who could type into this generation, or who had a hand in what it
         runs: it acts no wider than they."""
-        kept = self.state_file.get("hands") or {}
+        kept = self.notes.hands or {}
         typed = kept.get("operators", []) if kept.get("generation") == self.manifest["generation"] else []
         return list(dict.fromkeys([*self.manifest.get("bound_by", []), *typed]))
 
@@ -128,34 +165,49 @@ class Session:
 
     @property
     def live(self) -> bool:
-        return self.link is not None or self.unresponsive or self.starting
+        return self.life in state.LIVE
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a line to its keeper; a keeper that is stopped does not answer on it."""
+        return self.life in state.HAS_LINE
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether it lives, or its start may still happen, and there is no line to its keeper."""
+        return self.life in state.UNREACHABLE
 
     @property
     def line(self) -> KeeperLink:
-        """The line to its keeper, for whoever saw one a moment ago: a session can end between two steps of theirs."""
+        """The line to its keeper, for callers that saw one a moment ago: a session can end between two steps."""
         if self.link is None:
-            how = "does not answer" if self.unresponsive else "has ended"
+            how = "does not answer" if self.unreachable else "has ended"
             raise HoldfastError("conflict", f"{self.name} {how}", f"hold status {self.name}")
         return self.link
 
     @property
+    def end(self) -> int:
+        """The end of its output as far as it is known here, without asking the keeper."""
+        return self.link.end if self.link is not None else self.reader.bounds()[1]
+
+    @property
+    def keeper(self) -> int | None:
+        """The pid of its keeper, which it told on its line."""
+        return None if self.link is None else int(self.link.welcome.result()["keeper"])
+
+    @property
     def silent(self) -> bool:
         """Whether it lives and its keeper does not answer: what is on disk is known of it, and not that this is all."""
-        return self.unresponsive if self.link is None else self.link.silent
+        return self.life in state.SILENT
 
     @property
     def state(self) -> str:
-        if self.live:
-            return "live"
-        if self.ended:
-            return "reaped" if self.state_file.get("reaped") else "exited"
-        return "lost"
+        return state.public(self.life, self.notes.reaped)
 
     def load_ending(self) -> None:
         """How this generation ended, from its own record; without one the status is unknown, never 0."""
         record = self.ending()
         self.exit = record.get("exit") or dict(UNKNOWN_EXIT)
-        self.ended = bool(record.get("ended"))
         self.failure = record.get("failure")
         self.ended_at = record.get("ended_at")
 
@@ -168,10 +220,6 @@ class Session:
             found = [r for r in (self._last_word, kept, record) if r.get("generation") == self.manifest["generation"]]
             record = next((r for r in found if r.get("ended")), found[-1] if found else {})
         return record
-
-    def over(self) -> bool:
-        """Whether its keeper is gone, or has written its last record: what it still does is only for slow readers."""
-        return not self.coming and (not keeper_alive(self.folder) or bool(self.ending().get("ended")))
 
     def hear(self, event: Json) -> None:
         kind = event.get("event")
@@ -207,14 +255,27 @@ class Session:
         self._on_change(self.id)
 
     def remember(self, **facts: object) -> None:
-        """Keep host-side facts (stopped by whom, reaped, restarts) beside the session; where the disk takes nothing, in
-        mind: nobody is kept from stopping a program by that."""
+        """Keep notes (stopped, reaped, restarts) beside the session; in memory where the disk takes nothing, so that a
+        full disk keeps no one from stopping a program."""
         try:
             self._keep(**facts)
         except OSError as e:
             log.warning("what is known of %s is not on disk: %s", self.name, e.strerror)
 
     def _keep(self, **facts: object) -> None:
-        self.state_file.update(facts)
+        self.notes = dataclasses.replace(self.notes, **facts)  # type: ignore[arg-type]
         self._on_change(self.id)
-        write_json(self.folder.host_state, self.state_file, durable=False)
+        write_json(self.folder.host_state, notes.to_json(self.notes), durable=False)
+
+
+def ended_how(session: Session) -> Event:
+    """For a keeper that is gone, or about to be: whether it left its final record."""
+    return Event.FINAL_RECORD if session.ending().get("ended") else Event.KEEPER_GONE
+
+
+def found(session: Session, alive: Event) -> Event:
+    """What a look at its folder says: `alive` while its keeper holds its lock and has not written its final record;
+    after that record a keeper serves only slow readers."""
+    holds = keeper_alive(session.folder)  # before the record is read: it writes that while it holds the lock
+    how = ended_how(session)
+    return alive if holds and how is Event.KEEPER_GONE else how

@@ -56,7 +56,7 @@ def _input_frame(keeper: Keeper, channel: Channel, payload: bytes) -> None:
     actor = channel.actor
     assert actor is not None
     if keeper.seqs.get(channel.client, 0) >= seq > 0:  # a retry of what was applied
-        keeper.send(channel, keeper_frames.pair_frame(keeper_frames.ACK, seq, keeper.controls.epoch))
+        keeper.send(channel, keeper_frames.ack(seq, keeper.controls.epoch, keeper.input.echo_off))
         return
     try:
         type_and_resize.require(channel, "type")
@@ -65,7 +65,7 @@ def _input_frame(keeper: Keeper, channel: Channel, payload: bytes) -> None:
         if len(data) > limits.INPUT_BYTES_MAX:
             raise Refused("invalid", f"an input of more than {limits.INPUT_BYTES_MAX} bytes", "send it in pieces")
         controls.have(keeper, actor, channel.key, controls.typing(keeper, channel), epoch=epoch)
-        type_and_resize.put(keeper, actor, data, channel.via, "keys")
+        off = type_and_resize.put(keeper, actor, data, channel.via, "keys")
     except Refused as e:
         keeper.refuse(
             channel,
@@ -77,7 +77,7 @@ def _input_frame(keeper: Keeper, channel: Channel, payload: bytes) -> None:
     _remember(keeper, channel.client, seq)
     channel.paused = keeper.input.full
     if channel.acks:
-        keeper.send(channel, keeper_frames.pair_frame(keeper_frames.ACK, seq, keeper.controls.epoch))
+        keeper.send(channel, keeper_frames.ack(seq, keeper.controls.epoch, off))
 
 
 def _remember(keeper: Keeper, client: str, seq: int) -> None:

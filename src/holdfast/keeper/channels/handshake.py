@@ -9,6 +9,7 @@ from ...model.limits import CHANNELS_FOR_PEOPLE, CHANNELS_MAX
 from ...model.sessions.controls import Refused
 from ...wire import keeper_frames
 from ..controls import controls
+from ..observe import terminal_queries
 from . import request_fields
 from .channel import Channel
 
@@ -115,5 +116,6 @@ def status(keeper: Keeper) -> Json:
         "stopping": keeper.stopping is not None,
         "cgroup": keeper.leaves,
         "applies_once": True,  # a request with an id
+        "answers": list(terminal_queries.ANSWERED),
         "spool": {**keeper.record.as_dict(), "lost": keeper.record.lost},
     }

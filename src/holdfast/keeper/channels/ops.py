@@ -142,16 +142,17 @@ def _input(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Jso
 
     lasting = _lasting(keeper, channel, actor, hold, request) if hold else None
 
-    def put() -> None:
-        type_and_resize.put(keeper, actor, data, via, what, exec_id or hold, why)
+    def put() -> bool:
+        off = type_and_resize.put(keeper, actor, data, via, what, exec_id or hold, why)
         if lasting is not None:  # an exec keeps the controls until its command ends
             fresh = len(keeper.controls.holds) == 1
             keeper.controls.join(hold, lasting, time.monotonic())
             if fresh:
                 controls.tell(keeper)
+        return off
 
-    controls.for_its_duration(keeper, actor, put, epoch)
-    return {"epoch": keeper.controls.epoch, "end": keeper.log.end, "typed": keeper.typed}
+    off = controls.for_its_duration(keeper, actor, put, epoch)
+    return {"epoch": keeper.controls.epoch, "end": keeper.log.end, "typed": keeper.typed, "echo_off": off}
 
 
 def _lasting(keeper: Keeper, channel: Channel, actor: Actor, name: str, request: Json) -> Hold | None:
@@ -281,7 +282,8 @@ def _stop(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json
 
 
 def _take(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:
-    """`force` takes them from an agent or a service, for a human; `insist` from another human as well."""
+    """`force` takes them from an agent or a service, for a human; `insist` from another human as well. A takeover is
+    `deliberate` unless it says that it is not: then the hold is one that typing would have made."""
     may, why = type_and_resize.may(channel, "request_control"), request_fields.text(request, "why")
     force, insist = request.get("force") is True and may, request.get("insist") is True
     process = controls.watched(keeper, actor, _process(channel, request))
@@ -289,14 +291,21 @@ def _take(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json
         keeper.controls.times.takeover_s = request_fields.seconds(
             request, "takeover_max_s", keeper.controls.times.takeover_s, _FOREVER_S
         )
-    flushed = controls.take(keeper, channel, actor, process, why, force=force, insist=insist)
+    before = keeper.controls.holder
+    how = {"force": force, "insist": insist, "deliberate": request.get("deliberate") is not False}
+    flushed = controls.take(keeper, channel, actor, process, why, **how)
     channel.barred = 0  # it asks knowing how things stand
     if channel.size and channel.attach:
         try:
             type_and_resize.apply_size(keeper, actor, *channel.size)
         except Refused:
             pass  # no room to record it: the controls are taken all the same
-    return {"controls": keeper.controls.as_dict(), "flushed": flushed}
+    taken = before is not None and before.operator != actor.operator
+    return {
+        "controls": keeper.controls.as_dict(),
+        "flushed": flushed,
+        "from": before.as_dict() if taken and before is not None else None,
+    }
 
 
 def _release(keeper: Keeper, channel: Channel, actor: Actor, request: Json) -> Json:

@@ -82,7 +82,7 @@ def actor(value: object) -> Actor:
     """An operator as the host names it. A kind that is not known is refused, never taken for a human."""
     if not isinstance(value, dict):
         raise invalid("an operator is an object")
-    who = Actor(word(value, "operator"), word(value, "kind"), word(value, "name"))
+    who = Actor(word(value, "operator"), word(value, "kind"), word(value, "name"), word(value, "actor"))
     if not who.operator or who.kind not in KINDS:
         raise invalid("an operator has an id and a kind")
     return who

@@ -79,7 +79,7 @@ class Record:
         why: str = "",
     ) -> None:
         """Input is about to be written. Raises Refused when that could not be recorded."""
-        key = (actor.operator, epoch, via, what, exec_id, why)
+        key = (actor.operator, actor.actor, epoch, via, what, exec_id, why)
         if self._open and key == self._key and moment < self._range_due():
             pass
         elif not exec_id and self._joins(actor, moment):
@@ -145,6 +145,7 @@ class Record:
             "operator": actor.operator if actor else None,
             "operator_kind": actor.kind if actor else None,
             "name": actor.name if actor else None,
+            "actor": (actor.actor or None) if actor else None,
             "epoch": epoch,
             "offset": offset,
             "why": why[:WHY_MAX] or None,

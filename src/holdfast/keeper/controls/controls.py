@@ -75,11 +75,12 @@ def have(
         return recall(keeper) if name == TAKEN and keeper.input.mixed(actor.operator) else 0
     before = controls.holder
     flushed = grant(keeper, actor, name, hold)
+    how = {"deliberate": True} if name == TAKEN else {}
     if before is not None:
         forced = {"forced": True} if insist and before.kind == "human" else {}
-        note(keeper, "preempt", actor, why, {"from": before.as_dict(), "flushed": flushed, **forced})
+        note(keeper, "preempt", actor, why, {"from": before.as_dict(), "flushed": flushed, **how, **forced})
     elif hold.kind not in (WORK, SENDING):  # an act or a command says its epoch itself
-        note(keeper, "take", actor, why, {"from": None, "flushed": flushed})
+        note(keeper, "take", actor, why, {"from": None, "flushed": flushed, **how})
     if name != ACTION:
         tell(keeper, flushed)
     return flushed
@@ -204,9 +205,23 @@ def typing(keeper: Keeper, channel: Channel) -> Hold:
     return Hold(TYPED, channel.client, watched(keeper, channel.actor, channel.process))
 
 
-def take(keeper: Keeper, channel: Channel, actor: Actor, process: int, why: str, *, force: bool, insist: bool) -> int:
-    """A takeover: on an attached channel it is that client's, else nobody's until it is released."""
+def take(
+    keeper: Keeper,
+    channel: Channel,
+    actor: Actor,
+    process: int,
+    why: str,
+    *,
+    force: bool,
+    insist: bool,
+    deliberate: bool = True,
+) -> int:
+    """A deliberate takeover is that of an attached channel's client, else no client's until it is released. Another one
+    is a hold of the channel's, as by typing."""
     client = channel.client if channel.attach else ""
+    if not deliberate:
+        hold = Hold(TYPED, channel.client, process)
+        return have(keeper, actor, channel.key, hold, force=force, insist=insist, why=why)
     flushed = have(keeper, actor, TAKEN, Hold(rules.TAKEN, client, process), force=force, insist=insist, why=why)
     if channel.attach:
         keeper.controls.join(channel.key, Hold(TYPED, client, process), time.monotonic())

@@ -73,6 +73,14 @@ class InputQueue:
         """Whether something that another operator typed may be unread."""
         return bool(self._typists - {operator, ""})
 
+    @property
+    def echo_off(self) -> bool:
+        """Whether the terminal reads lines without showing them, which is how programs ask for secrets."""
+        if self._program.master < 0:
+            return False
+        mode = termios.tcgetattr(self._program.master)[3]
+        return bool(mode & termios.ICANON) and not mode & termios.ECHO
+
     def _put(self, data: bytes, operator: str) -> None:
         self._queue += data
         self._runs.append((operator, len(data)))

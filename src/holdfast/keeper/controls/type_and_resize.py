@@ -33,8 +33,8 @@ def require(channel: Channel, right: str) -> None:
         raise Refused("not_allowed", "this channel's rights have ended", "ask for a new grant")
 
 
-def put(keeper: Keeper, actor: Actor, data: bytes, via: str, what: str, exec_id: str = "", why: str = "") -> None:
-    """Type for the holder: checked, recorded, written, in this order."""
+def put(keeper: Keeper, actor: Actor, data: bytes, via: str, what: str, exec_id: str = "", why: str = "") -> bool:
+    """Type for the holder: checked, recorded, written, in this order. Whether echo was off then."""
     keeper.input.check(data)
     now = time.time()
     keeper.record.typed(actor, keeper.controls.epoch, keeper.log.end, now, time.monotonic(), via, what, exec_id, why)
@@ -42,7 +42,9 @@ def put(keeper: Keeper, actor: Actor, data: bytes, via: str, what: str, exec_id:
     keeper.typed += 1
     keeper.midline = data[-1:] not in _LINE_ENDS
     keeper.input_at = now
+    off = keeper.input.echo_off
     keeper.flush_input()
+    return off or keeper.input.echo_off
 
 
 # -- size -------------------------------------------------------------------------------------------------------

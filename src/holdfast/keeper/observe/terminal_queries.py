@@ -1,7 +1,7 @@
-"""What a program asks its terminal: the host's emulator is told and answers, but for one question.
+"""What a program asks its terminal: the host's emulator is told and answers, but for what is in ANSWERED.
 
-That one is OSC 7501, whether anything listens to what the program says of itself. Agents ask it once, when they start,
-so the keeper answers: also while the host is down, and before the emulator answers what was asked right behind it.
+OSC 7501 asks whether anything listens to what the program says of itself. Agents ask it once, when they start, so the
+keeper answers: also while the host is down, and before the emulator answers what was asked right behind it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from ...term.queries import MAYBE_QUERY
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..keeper import Keeper
+
+# What the keeper answers itself, and how. All else is the emulator's, which the host has; WELCOME names these.
+ANSWERED: dict[str, bytes] = {"OSC 7501": program_status.REPLY}
 
 _TAIL = 32  # bytes of the last chunk kept so that a query cut in two is still seen
 
@@ -44,10 +47,15 @@ def _listen(keeper: Keeper, data: bytes) -> None:
         keeper.says.report = {**said, "group": os.tcgetpgrp(keeper.program.master), "end": keeper.log.end}
         keeper.says.heard_at = time.monotonic()
     if asked:
-        try:
-            keeper.input.room(len(program_status.REPLY))
-            keeper.input.check(program_status.REPLY)
-        except Refused:
-            return  # a program that does not read its input does not read the answer either
-        keeper.input.add(program_status.REPLY, "")
-        keeper.flush_input()
+        _answer(keeper, ANSWERED["OSC 7501"])
+
+
+def _answer(keeper: Keeper, reply: bytes) -> None:
+    """The terminal speaks, not an operator: no epoch is involved, and nothing is recorded."""
+    try:
+        keeper.input.room(len(reply))
+        keeper.input.check(reply)
+    except Refused:
+        return  # a program that does not read its input does not read the answer either
+    keeper.input.add(reply, "")
+    keeper.flush_input()

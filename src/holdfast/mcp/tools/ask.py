@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from . import session_text
-from .call import Call
+from .call import ToolCall
 
 Json = dict[str, Any]
 
@@ -27,7 +27,7 @@ _DIALOG_S = 50.0  # a person reads and types; clients that show a dialog give up
 _READ_S = 1.0  # a "no" that comes sooner is the program's: no person has read a question and decided by then
 
 
-async def ask(call: Call, args: Json) -> Json | types.InputRequiredResult:
+async def ask(call: ToolCall, args: Json) -> Json | types.InputRequiredResult:
     began = time.monotonic()
     if _has_dialog(call):
         if call.ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -53,7 +53,7 @@ def _shown_for(state: str | None, now: float) -> float:
         return 0.0
 
 
-def _has_dialog(call: Call) -> bool:
+def _has_dialog(call: ToolCall) -> bool:
     able = call.ctx.session.client_capabilities
     elicitation = able.elicitation if able is not None else None
     # Without modes it is the form: that is how the first version of the protocol said it.
@@ -66,7 +66,7 @@ def _form(args: Json) -> types.ElicitRequestFormParams:
     return types.ElicitRequestFormParams(message=str(args["text"]), requested_schema=schema)
 
 
-async def _dialog(call: Call, args: Json) -> types.ElicitResult | None:
+async def _dialog(call: ToolCall, args: Json) -> types.ElicitResult | None:
     request = types.ElicitRequest(params=_form(args))
     related = _related(call)
     try:
@@ -78,7 +78,7 @@ async def _dialog(call: Call, args: Json) -> types.ElicitResult | None:
         return None  # it timed out, or the client cannot after all: the question is not lost
 
 
-def _related(call: Call) -> Any:
+def _related(call: ToolCall) -> Any:
     from mcp.shared.message import ServerMessageMetadata
 
     return ServerMessageMetadata(related_request_id=call.ctx.request_id)
@@ -95,7 +95,7 @@ def _told(given: types.ElicitResult, after_s: float, options: Sequence[str]) -> 
     return None
 
 
-async def _inbox(call: Call, args: Json, left: float) -> Json:
+async def _inbox(call: ToolCall, args: Json, left: float) -> Json:
     """As an item; waited for as long as a dialog that nobody answered has left of the call's time."""
     seconds = max(0.0, min(call.patience(args.get("wait_s")), left))
     item = await call.host.ask_raw(

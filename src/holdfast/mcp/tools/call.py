@@ -18,7 +18,7 @@ Json = dict[str, Any]
 _PROGRESS_S = 1.0  # between two words of progress: enough for a client that counts silence in seconds
 
 
-class Call:
+class ToolCall:
     """What a tool gets besides its arguments. `ctx` is the SDK's request context."""
 
     def __init__(

@@ -12,7 +12,7 @@ from typing import Any
 from ...client.files.local_files import Opened, beginning, project_root
 from ...model.errors import HoldfastError, invalid
 from ...model.sessions.isolation import within
-from .call import Call
+from .call import ToolCall
 
 Json = dict[str, Any]
 
@@ -20,7 +20,7 @@ _READ_MAX = 64 << 20  # bytes that are kept through this process: larger files w
 _ASKED_MAX = 100  # questions under way; an agent that asks more has stopped listening to the answers
 
 
-async def content(call: Call, run: str, named: str) -> bytes | Json:
+async def content(call: ToolCall, run: str, named: str) -> bytes | Json:
     """The bytes of a file, or the item that a person has not answered yet."""
     if not call.host.local_files:
         raise HoldfastError("not_allowed", "over HTTP an artifact comes with its content", "send content, not a path")
@@ -51,7 +51,7 @@ def _inside(path: str, home: str) -> bool:
     return root is not None and within(path, root)
 
 
-async def _approved(call: Call, run: str, path: str) -> Json | None:
+async def _approved(call: ToolCall, run: str, path: str) -> Json | None:
     """None once a person has said yes to this very file, which counts once; the item while it is open.
 
     Raises on a no. The same call again finds the same item: its id is kept here, as long as this process lives.

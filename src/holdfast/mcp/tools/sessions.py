@@ -13,7 +13,7 @@ from ...model import ids
 from ...model.errors import HoldfastError, invalid
 from ...model.times import rfc3339
 from . import cell_output, session_text, token_budget
-from .call import Call
+from .call import ToolCall
 from .session_text import WAITING
 
 Json = dict[str, Any]
@@ -25,7 +25,7 @@ _GIVE_UP = frozenset({"C-c", "C-d", "C-z", "C-\\"})  # keys that end a question 
 _ANSWER_S = 0.5  # past the wait, for the answer to come: the least patient client still has as much again
 
 
-async def status(call: Call, args: Json) -> Json:
+async def status(call: ToolCall, args: Json) -> Json:
     me = call.agent.id
     if args.get("session"):
         found = await call.status(args)
@@ -40,7 +40,7 @@ async def status(call: Call, args: Json) -> Json:
     return told | ({"untrusted": ["prompt"]} if any("prompt" in s for s in told["sessions"]) else {})
 
 
-async def run(call: Call, args: Json) -> Json:
+async def run(call: ToolCall, args: Json) -> Json:
     command = args.get("command")
     if command and args.get("kernel"):
         raise invalid("a session runs a command or a kernel", "leave one out; exec gives the kernel its code")
@@ -65,7 +65,7 @@ async def run(call: Call, args: Json) -> Json:
     return session_text.session(made, call.agent.id) | {"pid": made["pid"], "cwd": made["cwd"]}
 
 
-async def exec_(call: Call, args: Json) -> Json:
+async def exec_(call: ToolCall, args: Json) -> Json:
     session = call.session(args)
     seconds = call.patience(args.get("wait_s"))
     doing = _as_step(call, session, args, seconds) if args.get("step") else _plain(call, session, args, seconds)
@@ -73,14 +73,14 @@ async def exec_(call: Call, args: Json) -> Json:
     return await _result(session, result, args.get("max_tokens"))
 
 
-async def _plain(call: Call, session: AsyncSession, args: Json, seconds: float) -> Json:
+async def _plain(call: ToolCall, session: AsyncSession, args: Json, seconds: float) -> Json:
     exec_id, since = ids.new("exe_"), str(rfc3339(time.time()))
     doing = session.exec_raw([args["command"]], seconds, args.get("why"), exec_id)
     return await _in_time(call, session.id, exec_id, since, seconds, doing)
 
 
 async def _in_time(
-    call: Call, session: str, exec_id: str, since: str, seconds: float, doing: Coroutine[Any, Any, Json]
+    call: ToolCall, session: str, exec_id: str, since: str, seconds: float, doing: Coroutine[Any, Any, Json]
 ) -> Json:
     """A command's state before the client gives up, also where its shell takes long to come to its prompt.
 
@@ -101,7 +101,7 @@ async def _in_time(
         return result
 
 
-async def _as_step(call: Call, session: AsyncSession, args: Json, seconds: float) -> Json:
+async def _as_step(call: ToolCall, session: AsyncSession, args: Json, seconds: float) -> Json:
     """Done once, whoever asks again: what it gave before, or the one that still runs."""
     run, found, key = str(args["step"]).partition(":")
     if not (run and found and key):
@@ -126,7 +126,7 @@ async def _as_step(call: Call, session: AsyncSession, args: Json, seconds: float
     return {**result, "step": about}
 
 
-async def _cell_kept(call: Call, session: str, exec_id: str) -> Json:
+async def _cell_kept(call: ToolCall, session: str, exec_id: str) -> Json:
     """What a kernel's cell put out back then, as far as its session still has it."""
     try:
         known = await call.host.call("exec_result", session=session, exec_id=exec_id)
@@ -205,7 +205,7 @@ async def _bytes(session: AsyncSession, start: int, end: int) -> tuple[bytes, in
     return data, at
 
 
-async def read(call: Call, args: Json) -> Json:
+async def read(call: ToolCall, args: Json) -> Json:
     if args.get("exec_id"):
         session = call.session(args)
         result = await call.host.call("exec_result", session=session.id, exec_id=args["exec_id"])
@@ -247,7 +247,7 @@ async def _stretch(session: AsyncSession, output: Json, args: Json) -> Json:
     return {"text": text, "next": upto, "more": upto < end} | ({"omitted": omitted} if omitted else {})
 
 
-async def wait(call: Call, args: Json) -> Json:
+async def wait(call: ToolCall, args: Json) -> Json:
     seconds = call.patience(args.get("wait_s"))
     spec = str(args["for"])
     if spec.startswith("answer="):
@@ -270,7 +270,7 @@ async def wait(call: Call, args: Json) -> Json:
     return _marked(told, "detail")
 
 
-async def send(call: Call, args: Json) -> Json:
+async def send(call: ToolCall, args: Json) -> Json:
     seen = await call.status(args)
     text, keys = args.get("text") or "", args.get("keys") or []
     if not (text or keys or args.get("enter")):
@@ -291,7 +291,7 @@ async def send(call: Call, args: Json) -> Json:
     return {"session": seen["name"], "sent": True, "from": seen["output"]["end"]}
 
 
-async def kill(call: Call, args: Json) -> Json:
+async def kill(call: ToolCall, args: Json) -> Json:
     session = call.session(args)
     if args.get("signal"):
         await session.kill(str(args["signal"]), why=args.get("why"))
@@ -300,7 +300,7 @@ async def kill(call: Call, args: Json) -> Json:
     return session_text.session(await call.status({"session": session.id}), call.agent.id)
 
 
-async def ports(call: Call, args: Json) -> Json:
+async def ports(call: ToolCall, args: Json) -> Json:
     found = await call.host.call("ports", port=args.get("port"))
     rows = [{"port": p["port"], "address": p["address"], "session": p["session_name"], "pid": p["pid"]} for p in found]
     return {"ports": rows}

@@ -8,21 +8,21 @@ from typing import Any
 
 from ...model.errors import HoldfastError, invalid
 from . import named_file
-from .call import Call
+from .call import ToolCall
 
 Json = dict[str, Any]
 
 _ARTIFACT_SHOWN = 80_000  # characters of an artifact in one answer, about as much as a large read
 
 
-async def resume(call: Call, args: Json) -> Json:
+async def resume(call: ToolCall, args: Json) -> Json:
     """The brief as text, and what to do next as data; the rest of the data says the same again."""
     more = {k: args[k] for k in ("project", "max_tokens") if args.get(k) is not None}
     told = await call.work.resume(args.get("task"), **more)
     return {"brief": told["text"], "next_action": told["next_action"]}
 
 
-async def task(call: Call, args: Json) -> Json:
+async def task(call: ToolCall, args: Json) -> Json:
     args, more = _apart(args)
     do, project = args["do"], args.get("project")
     more |= {"why": args["why"]} if args.get("why") else {}
@@ -59,7 +59,7 @@ def _apart(args: Json) -> tuple[Json, Json]:
     return args, more
 
 
-async def _ask(call: Call, name: str, project: str | None, /, **more: Any) -> Json:
+async def _ask(call: ToolCall, name: str, project: str | None, /, **more: Any) -> Json:
     """A call about the tasks of the current project."""
     answer: Any = await call.work.call(name, project=project, cwd=os.getcwd(), **more)
     return answer if isinstance(answer, dict) else {"tasks": answer}
@@ -69,7 +69,7 @@ def _without(more: Json, *names: str) -> Json:
     return {k: v for k, v in more.items() if k not in names}
 
 
-async def _start(call: Call, project: str | None, named: str, more: Json) -> Json:
+async def _start(call: ToolCall, project: str | None, named: str, more: Json) -> Json:
     """A run to work in, by hand: held while a step of it is open, so that a silent agent blocks nobody for long."""
     try:
         made: Json = await _ask(call, "task_start", project, task=named, **more)
@@ -82,7 +82,7 @@ async def _start(call: Call, project: str | None, named: str, more: Json) -> Jso
     return made
 
 
-async def _next(call: Call, project: str | None, more: Json) -> Json:
+async def _next(call: ToolCall, project: str | None, more: Json) -> Json:
     """The first task that is ready and that nobody else took in the meantime."""
     for ready in (await _ask(call, "task_ls", project, status="ready"))["tasks"]:
         try:
@@ -94,7 +94,7 @@ async def _next(call: Call, project: str | None, more: Json) -> Json:
     return {"run": None, "next": "nothing is ready; task ls says what is blocked"}
 
 
-async def _done(call: Call, project: str | None, named: str, more: Json) -> Json:
+async def _done(call: ToolCall, project: str | None, named: str, more: Json) -> Json:
     """Run the verification and finish. One that takes longer than the client waits goes on: the same call joins it."""
     under_way, key = call.agent.verifying, f"{project or ''}/{named}"
     if key not in under_way:
@@ -107,7 +107,7 @@ async def _done(call: Call, project: str | None, named: str, more: Json) -> Json
     return made
 
 
-async def step(call: Call, args: Json) -> Json:
+async def step(call: ToolCall, args: Json) -> Json:
     do, run, key, why = args["do"], args["run"], args.get("key"), args.get("why")
     if do == "ls":
         steps = await call.work.call("step_ls", run=run)
@@ -133,7 +133,7 @@ async def step(call: Call, args: Json) -> Json:
     return answer or {"key": key}
 
 
-async def checkpoint(call: Call, args: Json) -> Json:
+async def checkpoint(call: ToolCall, args: Json) -> Json:
     run = args["run"]
     if args.get("state") is not None:
         saved: Json = await call.work.call("checkpoint_save", run=run, state=args["state"], label=args.get("label"))
@@ -142,12 +142,12 @@ async def checkpoint(call: Call, args: Json) -> Json:
     return {"run": run, "at": found["at"], "state": found["state"]}
 
 
-async def note(call: Call, args: Json) -> Json:
+async def note(call: ToolCall, args: Json) -> Json:
     kept = await call.work.call("log_append", run=args["run"], body=args["text"], kind=args.get("kind") or "note")
     return {"seq": kept["seq"]}
 
 
-async def artifact(call: Call, args: Json) -> Json:
+async def artifact(call: ToolCall, args: Json) -> Json:
     run, name = args["run"], args.get("name")
     if args.get("content") is not None or args.get("path"):
         name = name or os.path.basename(str(args.get("path") or ""))
@@ -166,13 +166,13 @@ async def artifact(call: Call, args: Json) -> Json:
     return told | ({"cut": True} if len(text) > _ARTIFACT_SHOWN else {})
 
 
-async def _content(call: Call, args: Json) -> bytes | Json:
+async def _content(call: ToolCall, args: Json) -> bytes | Json:
     if args.get("content") is not None:
         return str(args["content"]).encode("utf-8", "surrogateescape")
     return await named_file.content(call, args["run"], str(args["path"]))
 
 
-async def claim(call: Call, args: Json) -> Json:
+async def claim(call: ToolCall, args: Json) -> Json:
     whose = {k: args[k] for k in ("task", "run") if args.get(k)}
     what = {k: args[k] for k in ("port", "file", "pid", "command", "session") if args.get(k) is not None}
     if args["do"] == "add":

@@ -29,12 +29,13 @@ ACTION = "action"  # the hold of an act that takes free controls for its duratio
 
 
 class Actor:
-    """Who acts: an operator's id, kind and name, as the host vouched for it."""
+    """Who acts: an operator's id, kind and name, as the host vouched for it, and which of its client processes
+    (`actor`; empty where that is not known). The controls are the operator's, whichever of them acts."""
 
-    __slots__ = ("kind", "name", "operator")
+    __slots__ = ("actor", "kind", "name", "operator")
 
-    def __init__(self, operator: str, kind: str, name: str) -> None:
-        self.operator, self.kind, self.name = operator, kind, name
+    def __init__(self, operator: str, kind: str, name: str, actor: str = "") -> None:
+        self.operator, self.kind, self.name, self.actor = operator, kind, name, actor
 
     def as_dict(self) -> dict[str, str]:
         return {"operator": self.operator, "kind": self.kind, "name": self.name}
@@ -236,6 +237,7 @@ class Controls:
             "since": self.since if h else None,
             "from": self.origin.as_dict() if self.origin else None,
             "ends_at": self.ends_at or None,
+            "deliberate": TAKEN in self.holds,
         }
 
 

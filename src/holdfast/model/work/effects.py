@@ -43,7 +43,7 @@ class Fenced(HoldfastError):
         super().__init__("fenced", message, hint)
 
 
-class Leaving(BaseException):
+class WorkerStopping(BaseException):
     """A worker was asked to stop: the run's next step is not begun, and another worker goes on from there."""
 
 

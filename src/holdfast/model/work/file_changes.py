@@ -53,13 +53,17 @@ class Snapshot(msgspec.Struct):
 # -- the scope ---------------------------------------------------------------------------------------------------------
 
 
+_BRACKET = re.compile(r"\[(?P<not>!?+)(?P<letters>\]?+[^]]*+)\]", re.DOTALL)  # a bracket that comes first is a letter
+_RANGE = re.compile(r"([\s\S])(?:-([\s\S]))?")
+
+
 class Scope:
     """Paths relative to the root that belong to a task: globs with `**`; a folder's name means all that is in it."""
 
     def __init__(self, globs: Sequence[str], extra: Iterable[str] = ()) -> None:
         wanted = [g for g in (*globs, *extra) if g] or ["**"]
         self.everything = any(g.strip("./") in ("**", "") for g in globs) or not globs
-        self._match = re.compile("|".join(f"(?:{translate(g)})" for g in wanted)).fullmatch
+        self._match = re.compile("|".join(f"(?:{translate(g)})" for g in wanted), re.DOTALL).fullmatch
 
     def __contains__(self, path: str) -> bool:
         return self.everything or self._match(path) is not None
@@ -78,13 +82,24 @@ def translate(glob: str) -> str:
             out, i = out + "[^/]*", i + 1
         elif glob[i] == "?":
             out, i = out + "[^/]", i + 1
-        elif glob[i] == "[" and "]" in glob[i + 2 :]:
-            end = glob.index("]", i + 2)
-            inside = glob[i + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
-            out, i = out + "[" + ("^" + inside[1:] if inside[0] == "!" else inside) + "]", end + 1
+        elif bracket := _BRACKET.match(glob, i):
+            out, i = out + _one_of(bracket["letters"], negated=bool(bracket["not"])), bracket.end()
         else:
             out, i = out + re.escape(glob[i]), i + 1
     return out + "(?:/.*)?"
+
+
+def _one_of(letters: str, *, negated: bool) -> str:
+    """A bracket's letters and ranges; a range that runs backwards has no letter in it, as in a shell."""
+    said = ""
+    for first, last in _RANGE.findall(letters):
+        if not last:
+            said += re.escape(first)
+        elif first <= last:
+            said += f"{re.escape(first)}-{re.escape(last)}"
+    if not said:
+        return "." if negated else "(?!)"
+    return f"[^{said}]" if negated else f"[{said}]"
 
 
 def order(path: str) -> list[str]:

@@ -10,7 +10,7 @@ import asyncio
 from typing import Any, NamedTuple
 
 from ...delta import encode
-from ...delta.save_chain import Lines
+from ...delta.save_chain import SaveChains
 from ...model import ids
 from ...model.errors import HoldfastError, invalid
 from ...model.limits import CHECKPOINT_BYTES, CHECKPOINT_ENTRIES
@@ -23,7 +23,7 @@ from .rows import Moved, New, Row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...delta.save_chain import Line
+    from ...delta.save_chain import SaveChain
     from ...store.base import Store, Transaction
 
 Json = dict[str, Any]
@@ -44,7 +44,7 @@ class Checkpoints:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._lines: Lines[int] = Lines()
+        self._lines: SaveChains[int] = SaveChains()
         self._unlooked: dict[str, list[int]] = {}  # run -> [entries, bytes] until somebody looks
         self._looking: set[str] = set()  # runs that somebody looks at now
         self._chains: dict[str, list[int]] = {}  # run -> [whole record, changes since (bytes), their number]
@@ -125,7 +125,7 @@ class Checkpoints:
     async def _write(
         self,
         run: str,
-        line: Line[int],
+        line: SaveChain[int],
         live: _Live,
         kind: str,
         label: str | None,
@@ -171,7 +171,7 @@ class Checkpoints:
 
     # -- the live state ----------------------------------------------------------------------------------------------
 
-    async def _current(self, run: str, line: Line[int]) -> _Live:
+    async def _current(self, run: str, line: SaveChain[int]) -> _Live:
         """The live state up to the log's end, from memory and what the log added since; else from the store."""
         live: _Live | None = line.live
         if live is not None:

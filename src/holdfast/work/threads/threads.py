@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from ...delta import encode
-from ...delta.save_chain import Lines
+from ...delta.save_chain import SaveChains
 from ...model.work.effects import check_word
 from ..background import Background
 from . import rows
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
-    from ...delta.save_chain import Line
+    from ...delta.save_chain import SaveChain
     from ...delta.value_codec import Codec
     from ...store.base import Store
 
@@ -26,7 +26,7 @@ class Threads:
 
     def __init__(self, store: Store, codec: Codec) -> None:
         self._store, self._codec = store, codec
-        self._lines: Lines[str] = Lines(codec)
+        self._lines: SaveChains[str] = SaveChains(codec)
         self._background = Background("a snapshot")
 
     async def put(
@@ -66,7 +66,7 @@ class Threads:
             if line.due:
                 self._background.add(self._compact(thread, ns, id, change.hash, line.snapshot()))
 
-    async def _begin(self, line: Line[str], thread: str, ns: str, parent: str | None) -> None:
+    async def _begin(self, line: SaveChain[str], thread: str, ns: str, parent: str | None) -> None:
         """Find out what the thread's last state was, so that the next save is a change of it."""
         if parent is None:
             return

@@ -6,7 +6,7 @@ import traceback
 from typing import Any, NamedTuple
 
 from ...model.errors import HoldfastError
-from ...model.work.effects import Leaving, StepInDoubt
+from ...model.work.effects import StepInDoubt, WorkerStopping
 
 _TRACE_MAX = 8000  # characters of a traceback kept with the run: the end of it, where the error is
 # Not the job's doing: the run is not over, and goes on when the store or the host is back.
@@ -34,7 +34,7 @@ class Ending(NamedTuple):
 
 def ending(outcome: Any, error: BaseException | None, unsettled: list[str]) -> Ending:
     """What becomes of the run. An error that ends the worker itself is raised."""
-    if isinstance(error, Leaving):
+    if isinstance(error, WorkerStopping):
         return Ending("left")
     if isinstance(error, HoldfastError) and error.code in _NOT_ITS_FAULT:
         raise error

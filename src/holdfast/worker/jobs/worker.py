@@ -29,7 +29,7 @@ from ...client.jobs import Jobs
 from ...client.process import this_process
 from ...model.errors import HoldfastError
 from ...model.limits import WORKER_LOOK_S
-from ...model.work.effects import Fenced, Leaving
+from ...model.work.effects import Fenced, WorkerStopping
 from ..event_lines import Events
 from . import left_marks
 from .run_end import Ending, ending
@@ -152,9 +152,9 @@ class Worker:
         run, outcome, error = self._hold(host.work.held(made, self._lease, job=True)), None, None
         try:
             outcome = job(run)
-        except (Exception, Leaving) as e:  # noqa: BLE001 - a job may raise anything; what it means is decided below
+        except (Exception, WorkerStopping) as e:  # noqa: BLE001 - a job may raise anything; what it means is decided below
             error = e
-        unsettled = [] if isinstance(error, Leaving) else run.unsettled()
+        unsettled = [] if isinstance(error, WorkerStopping) else run.unsettled()
         end = ending(outcome, error, unsettled)
         if end.how == "done":
             run.finish(end.value)
@@ -171,9 +171,9 @@ class Worker:
             run, outcome, error = self._hold(await host.work.held(made, self._lease, job=True)), None, None
             try:
                 outcome = await job(run)
-            except (Exception, Leaving) as e:  # noqa: BLE001 - as above
+            except (Exception, WorkerStopping) as e:  # noqa: BLE001 - as above
                 error = e
-            unsettled = [] if isinstance(error, Leaving) else await run.unsettled()
+            unsettled = [] if isinstance(error, WorkerStopping) else await run.unsettled()
             end = ending(outcome, error, unsettled)
             if end.how == "done":
                 await run.finish(end.value)

@@ -17,12 +17,12 @@ from ...client._async.host import AsyncHost, start_request
 from ...client._async.work import AsyncRun
 from ...client.files import snapshot
 from ...model.errors import HoldfastError
-from ...model.work.effects import Fenced, Leaving
+from ...model.work.effects import Fenced, WorkerStopping
 from ..telling import Telling
 from . import attempt_states, backends
 from .attempt_folder import Folder
 from .attempt_states import Facts, next_action
-from .backend_session import Held, end_all, find, patiently, seconds, unseen
+from .backend_session import BackendSession, end_all, find, patiently, seconds, unseen
 from .classify import Evidence, classify
 from .file_evidence import BEFORE, BRIEF, keep_changes, late_changes
 from .instructions import brief, worth_telling
@@ -60,7 +60,7 @@ class Attempt:
         self.refused: str | None = None
         self.doubt: str | None = None
         self.lost: Fenced | None = None
-        self.session: Held | None = None
+        self.session: BackendSession | None = None
         self.timed_out = False
         self.verified: int | None = None  # the contract's version that was
         self.cleared_at: float | None = None
@@ -71,7 +71,7 @@ class Attempt:
             act: Callable[[], Awaitable[str]] = getattr(self, f"_{action}")
             try:
                 event = await act()
-            except Leaving:
+            except WorkerStopping:
                 event = "leaving"
             except Fenced as e:
                 self.lost = e
@@ -152,7 +152,7 @@ class Attempt:
         if made.get("refused"):
             self.refused = made["refused"]
             return "refused"
-        self.session = Held(self.host, made["session"], made["name"])
+        self.session = BackendSession(self.host, made["session"], made["name"])
         self.context.sessions[self.session.id] = self.task
         await self.work.call(
             "run_session", run=self.run.id, session=self.session.id, generation=1, from_offset=0, epoch=self.run.epoch
@@ -431,7 +431,7 @@ class Attempt:
 
     def _leave_if_asked(self) -> None:
         if self.context.leaving.is_set():
-            raise Leaving
+            raise WorkerStopping
 
     def _session_name(self) -> str:
         return attempt_states.session_name(self.made["project"], self.made["task_id"], self.made["n"])

@@ -31,7 +31,7 @@ async def patiently(call: Callable[[], Awaitable[Any]]) -> Any:
         await asyncio.sleep(_PAUSE_S)
 
 
-class Held:
+class BackendSession:
     """One session. It depends on nobody here."""
 
     def __init__(self, host: AsyncHost, id: str, name: str) -> None:
@@ -105,11 +105,11 @@ async def unseen(host: AsyncHost, request: str, task: str, name: str) -> str | N
     )
 
 
-async def find(host: AsyncHost, request: str) -> Held | None:
+async def find(host: AsyncHost, request: str) -> BackendSession | None:
     """The session that exactly this request started."""
     for one in await started(host, request):
         if one["request"] == request:
-            return Held(host, one["id"], one["name"])
+            return BackendSession(host, one["id"], one["name"])
     return None
 
 
@@ -117,7 +117,7 @@ async def end_all(host: AsyncHost, request: str, why: str) -> None:
     """End whatever still lives of what this request, or one derived from it, started."""
     for one in await started(host, request):
         if one["live"]:
-            await Held(host, one["id"], one["name"]).end(why)
+            await BackendSession(host, one["id"], one["name"]).end(why)
 
 
 def seconds(rfc3339: str) -> float:

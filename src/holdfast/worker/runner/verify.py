@@ -20,7 +20,7 @@ from ...model import ids
 from ...model.errors import HoldfastError
 from ...model.work.effects import Fenced
 from .attempt_states import request_of, session_name
-from .backend_session import Held, patiently, seconds, started
+from .backend_session import BackendSession, patiently, seconds, started
 
 Json = dict[str, Any]
 
@@ -71,7 +71,7 @@ async def verify(
     try:
         await host.work.call("run_session", run=run, session=session.id, generation=1, from_offset=0, epoch=epoch)
     except Fenced:  # cancelled in this moment, by somebody who could not know of this session yet
-        await Held(host, session.id, session.name).end("its task is somebody else's, or nobody's")
+        await BackendSession(host, session.id, session.name).end("its task is somebody else's, or nobody's")
         raise
     found: list[Json] = await patiently(lambda: verification.outcome(session, checks))
     return found

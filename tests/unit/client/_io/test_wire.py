@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from holdfast.client._io.async_socket import AsyncWire
-from holdfast.client._io.blocking_socket import Wire
+from holdfast.client._io.async_socket import AsyncHostConnection
+from holdfast.client._io.blocking_socket import HostConnection
 from holdfast.wire import host_requests
 from tests.support.home import until_async
 
@@ -67,7 +67,7 @@ def test_a_reply_that_breaks_off_leaves_no_descriptor(
     before = opened()
     breaking(pair[1])
     with pytest.raises((ConnectionError, ValueError, host_requests.TooLarge)):
-        Wire(pair[0]).receive()
+        HostConnection(pair[0]).receive()
     assert opened() <= before
 
 
@@ -78,7 +78,7 @@ async def test_a_reply_that_breaks_off_leaves_none_under_asyncio(
     before = opened()
     breaking(pair[1])
     with pytest.raises((ConnectionError, ValueError, host_requests.TooLarge)):
-        await AsyncWire(pair[0]).receive()
+        await AsyncHostConnection(pair[0]).receive()
     assert opened() <= before
 
 
@@ -87,7 +87,7 @@ async def test_who_stops_waiting_in_the_middle_of_a_reply_keeps_no_descriptor(
 ) -> None:
     before = opened()
     given(pair[1], REPLY[:100])
-    waiting = asyncio.create_task(AsyncWire(pair[0]).receive())
+    waiting = asyncio.create_task(AsyncHostConnection(pair[0]).receive())
     await until_async(lambda: any("/dev/null" in one for one in opened() - before))
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -99,7 +99,7 @@ def test_a_second_descriptor_takes_the_place_of_the_first(pair: tuple[socket.soc
     before = opened()
     given(pair[1], REPLY[:100])
     given(pair[1], REPLY[100:])
-    reply, fd = Wire(pair[0]).receive()
+    reply, fd = HostConnection(pair[0]).receive()
     assert reply == {"ok": {"text": "x" * 1000}}
     assert len([one for one in opened() - before if "/dev/null" in one]) == 1
     assert not os.get_inheritable(fd)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.console.live.flow_control import Stream, Window
+from holdfast.console.live.flow_control import FilteredStream, SendWindow
+from tests.support.soak import examples
 
 PIECES = (
     b"text ",
@@ -34,22 +35,22 @@ PIECES = (
 
 
 def whole(data: bytes) -> bytes:
-    return Stream(0).feed(0, data)
+    return FilteredStream(0).feed(0, data)
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30), st.lists(st.integers(0, 200), max_size=8))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_who_goes_on_from_where_it_was_told_misses_nothing_and_sees_nothing_twice(
     pieces: list[bytes], cuts: list[int]
 ) -> None:
     data = b"".join(pieces)
-    stream = Stream(0)
+    stream = FilteredStream(0)
     shown, at = b"", 0
     for cut in sorted({min(c, len(data)) for c in cuts} | {len(data)}):
         before = stream
         shown += before.feed(at, data[at:cut])
         at = cut
-        resumed = Stream(before.settled)
+        resumed = FilteredStream(before.settled)
         again = resumed.feed(before.settled, data[before.settled :])
         # Overlong sequences apart, what was shown and what is shown from there on is the whole; a sequence that was
         # broken off by one that is taken away is cancelled in the middle of it instead, which shows the same.
@@ -57,7 +58,7 @@ def test_who_goes_on_from_where_it_was_told_misses_nothing_and_sees_nothing_twic
 
 
 def test_what_came_before_a_jump_is_nothing() -> None:
-    stream = Stream(100)
+    stream = FilteredStream(100)
     assert stream.feed(0, b"x" * 50) == b""
     assert stream.feed(90, b"0123456789new") == b"new"
     assert stream.feed(95, b"01234new") == b"", "twice the same"
@@ -70,7 +71,7 @@ def test_what_came_before_a_jump_is_nothing() -> None:
 
 
 def test_a_screen_that_ends_inside_a_sequence_is_gone_on_with() -> None:
-    stream = Stream(0)
+    stream = FilteredStream(0)
     assert stream.begin(b"drawn\x1b[3", 1000) == b"drawn"
     assert stream.settled == 997, "the sequence is in the output, too"
     assert stream.feed(1000, b"1mred") == b"\x1b[31mred"
@@ -78,7 +79,7 @@ def test_a_screen_that_ends_inside_a_sequence_is_gone_on_with() -> None:
 
 
 def test_an_endless_string_is_neither_kept_nor_gone_on_from() -> None:
-    stream = Stream(0)
+    stream = FilteredStream(0)
     assert stream.feed(0, b"before\x1b]52;c;") == b"before"
     for n in range(100):
         assert stream.feed(stream.at, b"A" * 10_000) == b"", n
@@ -87,7 +88,7 @@ def test_an_endless_string_is_neither_kept_nor_gone_on_from() -> None:
 
 
 def test_at_most_so_much_is_on_its_way() -> None:
-    window = Window(10_000)
+    window = SendWindow(10_000)
     for n in range(10):
         assert not window.full
         window.sent((n + 1) * 1000, 1000)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from holdfast.console.live.poll_schedule import ALL_S, FIRST_S, MOST_S, Rounds
+from holdfast.console.live.poll_schedule import ALL_S, FIRST_S, MOST_S, PollSchedule
 
 
-def _begun() -> Rounds:
-    rounds = Rounds(0.0)
+def _begun() -> PollSchedule:
+    rounds = PollSchedule(0.0)
     rounds.saw_all(0.0)
     return rounds
 
 
 def test_at_first_everything_is_due() -> None:
-    assert Rounds(5.0).due(5.0) is None
+    assert PollSchedule(5.0).due(5.0) is None
 
 
 def test_nobody_looks_at_what_rests_until_all_are_due() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
-from holdfast.console.live.quota import Room
+from holdfast.console.live.quota import Quota
 
 
-def filled(room: Room, person: str, until: contextlib.ExitStack) -> int:
+def filled(room: Quota, person: str, until: contextlib.ExitStack) -> int:
     """As many as this person gets."""
     while room.has(person):
         until.enter_context(room.take(person))
@@ -15,7 +15,7 @@ def filled(room: Room, person: str, until: contextlib.ExitStack) -> int:
 
 
 def test_one_person_has_half_and_each_further_one_still_finds_room() -> None:
-    room = Room(96)
+    room = Quota(96)
     with contextlib.ExitStack() as until:
         assert filled(room, "ada", until) == 48
         assert [filled(room, person, until) for person in ("bob", "cyd", "dan")] == [24, 12, 6]
@@ -24,7 +24,7 @@ def test_one_person_has_half_and_each_further_one_still_finds_room() -> None:
 
 
 def test_what_is_given_back_is_there_for_everybody() -> None:
-    room = Room(8)
+    room = Quota(8)
     with contextlib.ExitStack() as until:
         assert filled(room, "ada", until) == 4
         with contextlib.ExitStack() as shorter:

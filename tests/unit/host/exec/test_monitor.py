@@ -16,6 +16,7 @@ from holdfast.host.exec.marks import mark
 from holdfast.host.exec.results_file import Results
 from holdfast.host.sessions.keeper_link import KeeperLink
 from holdfast.host.sessions.session import Session
+from holdfast.host.sessions.state import State
 from holdfast.log.layout import TERMINAL
 from holdfast.log.writer import OutputLog
 from holdfast.model.errors import HoldfastError
@@ -33,7 +34,7 @@ class Shell:
         manifest = {"id": "ses_a", "name": "a", "generation": 1, "size": [80, 24], "kind": "terminal"}
         self.session = Session(Home(str(tmp_path)).session("ses_a"), manifest)
         ours, self.keeper = socket.socketpair()
-        self.session.link = KeeperLink(ours)
+        self.session.move_to(State.CONNECTED, KeeperLink(ours))
         self.looks = 0
         self.looked = asyncio.Event()
         self._log = OutputLog(self.session.folder.out, 0, 1 << 20, 1 << 20)
@@ -64,8 +65,7 @@ class Shell:
         self.keeper.sendall(keeper_frames.u64_frame(keeper_frames.GREW, self._log.end))
 
     def close(self) -> None:
-        assert self.session.link is not None
-        self.session.link.close()
+        self.session.line.close()
         self.keeper.close()
         self._log.close()
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from holdfast.host.inbox.items import Inbox
 from holdfast.host.journal.ledger import Ledger
@@ -19,14 +16,6 @@ from tests.support.home import until_async
 
 ADA = {"operator": "op_1", "kind": "human", "name": "ada"}
 BOT = {"operator": "op_2", "kind": "agent", "name": "bot"}
-
-
-@pytest_asyncio.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    made = Ledger(str(tmp_path / "host.db"))
-    await made.open()
-    yield made
-    made.close()
 
 
 async def inbox(ledger: Ledger, heard: list[Any] | None = None) -> Inbox:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from holdfast.host.inbox.items import Inbox
 from holdfast.host.inbox.standing_requests import Standing, kept
@@ -57,14 +54,6 @@ class Host:
     def die(self) -> None:
         self.standing.close()
         self.inbox.close()
-
-
-@pytest_asyncio.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    made = Ledger(str(tmp_path / "host.db"))
-    await made.open()
-    yield made
-    made.close()
 
 
 def key(who: Json = WHO, place: Json = PLACE, **changed: Any) -> str:

@@ -28,7 +28,7 @@ class Kept:
 async def test_a_host_that_leaves_takes_what_it_would_have_gathered_later(tmp_path: Path) -> None:
     Spool(str(tmp_path / "spool")).append({"kind": "signal"})
     ended = SimpleNamespace(
-        id="ses_1", name="web", link=None, folder=SimpleNamespace(spool=str(tmp_path / "spool")), manifest={}
+        id="ses_1", name="web", connected=False, folder=SimpleNamespace(spool=str(tmp_path / "spool")), manifest={}
     )
     kept = Kept()
     ingest = Ingest(cast(Journal, kept))

@@ -15,6 +15,7 @@ from holdfast.host.exec.results_file import Results
 from holdfast.host.observe.quiet import Silence, output_age_s
 from holdfast.host.observe.wait import Waits
 from holdfast.host.sessions.session import Session
+from holdfast.host.sessions.state import State
 from holdfast.keeper.controls import controls
 from holdfast.model.limits import CLOCK_LOOK_S
 from tests.support.home import until
@@ -47,7 +48,7 @@ async def unasked(*_: Any) -> Any:
 
 
 async def waited(session: Session, line: Silent, spec: str, timeout: float) -> str:
-    session.link = line  # type: ignore[assignment]
+    session.move_to(State.CONNECTED, line)  # type: ignore[arg-type]
     return str((await Waits(unasked, unasked).wait(session, spec, None, timeout))["event"])
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.host.observe.wait import Waits
 from holdfast.host.sessions.session import Session
+from holdfast.host.sessions.state import State
 from holdfast.log.layout import TERMINAL
 from holdfast.log.writer import OutputLog
 from holdfast.model import limits
@@ -28,7 +29,7 @@ class Breaking:
 
     async def act(self, op: str, **request: object) -> Json:
         if not self._keeps:
-            self._session.link = None
+            self._session.move_to(State.LOST)
             self._session.load_ending()
         raise HoldfastError("failed", "the session's keeper is gone", "")
 
@@ -38,13 +39,13 @@ async def unasked(*_: Any) -> Any:
 
 
 async def test_a_session_that_ends_while_it_is_asked_is_told_as_ended(session: Session) -> None:
-    session.link = Breaking(session)  # type: ignore[assignment]
+    session.move_to(State.CONNECTED, Breaking(session))  # type: ignore[arg-type]
     found = await Waits(unasked, unasked).wait(session, "quiet=1000", None, 60)
     assert (found["event"], found["detail"]["state"], found["detail"]["exit"]["known"]) == ("exit", "lost", False)
 
 
 async def test_a_keeper_that_refuses_is_told_as_it_is(session: Session) -> None:
-    session.link = Breaking(session, keeps=True)  # type: ignore[assignment]
+    session.move_to(State.CONNECTED, Breaking(session, keeps=True))  # type: ignore[arg-type]
     with pytest.raises(HoldfastError, match="is gone"):
         await Waits(unasked, unasked).wait(session, "quiet=1000", None, 60)
 

@@ -201,7 +201,8 @@ def test_typed_lines_count_as_unread_until_the_program_takes_them(start: Start) 
 
 
 def test_a_name_with_spaces_and_parentheses_is_kept_whole(start: Start) -> None:
-    program = start("open('/proc/self/comm', 'w').write('a) (b R 1'); input()")
+    program = start("open('/proc/self/comm', 'w').write('a) (b R 1'); print('up', flush=True); input()")
+    program.until_output(b"up")  # an interpreter that starts reads, too
     assert blocked(program, "read")["comm"] == "a) (b R 1"
 
 

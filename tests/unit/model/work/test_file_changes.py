@@ -93,6 +93,7 @@ def apply(tmp_path: Path, path: str, before: bytes | None, after: bytes | None) 
     return file.read_bytes() if file.exists() else None
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -113,11 +114,13 @@ def test_a_patch_makes_the_new_file_of_the_old_one(tmp_path: Path, before: bytes
     assert apply(tmp_path, "f.txt", before, after) == after
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("path", ["a b.txt", 'a"b\\c.txt', "ä/ö.txt", "tab\there.txt"])
 def test_a_patch_of_an_odd_name_finds_its_file(tmp_path: Path, path: str) -> None:
     assert apply(tmp_path, path, b"1\n", b"2\n") == b"2\n"
 
 
+@pytest.mark.process
 def test_random_edits_give_patches_that_apply(tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")  # noqa: T201

@@ -12,9 +12,10 @@ from holdfast.delta.encode import state_hash
 from holdfast.model.work import run_state
 from holdfast.model.work.effects import LOG_KINDS
 from holdfast.model.work.run_state import SAID, blank, differences, fold, folded, owned, told
+from tests.support.soak import examples
 
 # On a shared machine slowness is no finding.
-calm = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+calm = settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 BODIES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
     lambda v: st.lists(v, max_size=3) | st.dictionaries(st.sampled_from(["text", "why", "to", "x"]), v, max_size=3),

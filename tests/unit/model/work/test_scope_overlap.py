@@ -19,6 +19,9 @@ _PATHS = st.lists(st.text(alphabet="ab.", min_size=1, max_size=3), min_size=1, m
 @example(["src/**"], ["src/login"], "src/login/a")
 @example(["[a/b]"], ["a"], "a")
 @example(["[]/a]"], ["a"], "a")
+@example([], ["[!]"], "a")
+@example([], ["[!]/**/?"], "a")
+@example(["[b-a]"], ["[!b-a]", "[]-]"], "a")
 def test_scopes_that_share_a_path_overlap_whichever_way_they_are_asked(a: list[str], b: list[str], path: str) -> None:
     assert (overlap(a, b) is None) == (overlap(b, a) is None)
     if path in Scope(a) and path in Scope(b):
@@ -71,3 +74,24 @@ def test_a_path_that_leaves_its_folder_or_a_bracket_that_may_be_a_slash_is_near_
 def test_a_bracket_of_all_letters_but_some_stands_for_a_slash_too() -> None:
     assert "a/b" in Scope(["a[!x]b"])
     assert overlap(["a[!x]b"], ["a/b"]) is not None
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "inside"),
+    [
+        ("[!]", "[!]", True),  # no bracket ends it: letters
+        ("[]]", "]", True),
+        ("[!]]", "]", False),
+        ("[!]]", "a", True),
+        ("[b-a]", "b", False),
+        ("[!b-a]", "b", True),
+        ("[^a]", "^", True),
+        ("[a-]", "-", True),
+        ("[\\]", "\\", True),
+        ("[[]", "[", True),
+        ("a[&&b]c", "a&c", True),
+        ("a?c", "a\nc", True),
+    ],
+)
+def test_a_bracket_means_what_it_means_in_a_shell(glob: str, path: str, inside: bool) -> None:
+    assert (path in Scope([glob])) is inside

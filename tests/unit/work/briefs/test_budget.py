@@ -14,6 +14,7 @@ from holdfast.model.errors import HoldfastError
 from holdfast.work.briefs import budget as brief
 from holdfast.work.briefs import markdown, next_action, rows
 from holdfast.work.memory.window import estimate
+from tests.support.soak import examples
 
 Json = dict[str, Any]
 AT = "2026-01-02T03:04:05.678Z"
@@ -202,7 +203,7 @@ def test_a_title_or_note_of_many_lines_stays_in_its_line() -> None:
 _texts = st.text(max_size=300)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     budget=st.integers(1, 3000),
     goal=_texts,

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from holdfast.work.checkpoints.checkpoints import due
 from holdfast.work.memory.window import choose, estimate, is_pinned, newest
+from tests.support.soak import examples
 
 # On a shared machine slowness is no finding.
-calm = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+calm = settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 MESSAGES = st.lists(
     st.fixed_dictionaries({"role": st.sampled_from(["user", "system"]), "content": st.text(max_size=60)})
 )

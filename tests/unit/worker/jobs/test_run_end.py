@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.errors import HoldfastError
-from holdfast.model.work.effects import Fenced, Leaving, StepInDoubt
+from holdfast.model.work.effects import Fenced, StepInDoubt, WorkerStopping
 from holdfast.worker.jobs.run_end import Ending, ending
 
 
@@ -32,7 +32,7 @@ def test_a_step_in_doubt_parks_the_run_on_that_very_step() -> None:
 
 
 def test_a_worker_that_leaves_decides_nothing_about_the_run() -> None:
-    assert ending(None, Leaving(), ["open"]) == Ending("left")
+    assert ending(None, WorkerStopping(), ["open"]) == Ending("left")
 
 
 @pytest.mark.parametrize("code", ["host_gone", "store_unreachable", "store_full", "store_denied"])

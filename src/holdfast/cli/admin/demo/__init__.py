@@ -1,10 +1,10 @@
-"""The acceptance story: each step is really done, in a home of its own, and its promises are checked. A minute.
+"""Run the guided tour: each step is done for real in a temporary home, and its result is checked. Takes a minute.
 
-Clients are killed, and the daemon; a build goes on, and nothing of its output is missing; a server's port has an owner;
-a prompt nobody saw is found and answered. A person takes over from an agent, the record of who did what is proven, and
-a job that is killed in the middle is finished without doing anything twice. A task is done when its verification
-passes, a stranger with a brief of 500 tokens goes on, and what a killed agent started is found by the next one. Exit 1
-and the broken promise, if one is. Nothing is left behind.
+Clients and the daemon are killed; a build keeps running and none of its output is missing; a server's port has an
+owner; an unattended prompt is found and answered. A person takes over from an agent, the journal is verified, and a job
+that is killed in the middle is finished without doing anything twice. A task is done when its verification passes, a
+new worker continues from a brief of 500 tokens, and what a killed agent started is found by the next one. If a check
+fails, the tour names it and exits with 1. It leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def story() -> list[Step]:
-    """The whole of it, in the order in which it is told."""
+    """All steps, in order."""
     from . import agent_story, durable_story, session_story, sharing_story, task_story
 
     return [
@@ -48,23 +48,23 @@ def story() -> list[Step]:
 
 
 def play(steps: Sequence[Step], *, show: bool) -> int:
-    """Play the steps in order on a stage of their own, until the first broken promise; clean up whatever happens."""
-    from .demo_home import BrokenPromise, Stage
+    """Run the steps in order in a temporary home until the first failed check; always clean up."""
+    from .demo_home import DemoFailed, DemoHome
 
     began, told = time.monotonic(), []
-    with _ending_cleanly(), Stage() as stage:
+    with _ending_cleanly(), DemoHome() as stage:
         if show:
-            print(printing.paint("Holdfast: what it promises, done and checked", "bold"))
+            print(printing.paint("Holdfast: what it promises, run and checked", "bold"))
             print(printing.paint(f"in {stage.home}, which is removed afterwards\n", "dim"))
         for number, (title, step) in enumerate(steps, 1):
             at = time.monotonic()
-            broken: BrokenPromise | None = None
+            broken: DemoFailed | None = None
             try:
                 seen = step(stage)
-            except BrokenPromise as e:
+            except DemoFailed as e:
                 broken, seen = e, str(e)
             except Exception as e:  # noqa: BLE001  (any surprise is a broken promise, told as loudly)
-                broken = BrokenPromise("this step runs to its end", surprise=e, after=stage.last)
+                broken = DemoFailed("this step completes", surprise=e, after=stage.last)
                 seen = str(broken)
             result = {
                 "step": number,
@@ -82,7 +82,7 @@ def play(steps: Sequence[Step], *, show: bool) -> int:
 
 
 class _ending_cleanly:  # noqa: N801  (reads as the context it is)
-    """TERM and HUP unwind like Ctrl-C does, so that the stage is cleaned up."""
+    """Makes TERM and HUP unwind as Ctrl-C does, so that the temporary home is removed."""
 
     def __enter__(self) -> None:
         self._before = {n: signal.signal(n, self._end) for n in (signal.SIGTERM, signal.SIGHUP)}
@@ -114,6 +114,6 @@ def _finish(told: list[dict[str, Any]], steps: int, seconds: float, *, show: boo
     elif kept:
         print(printing.paint(f"\nall {steps} kept, in {seconds:.0f} s", "green"))
     else:
-        print(printing.paint(f"\na promise was broken at step {len(told)} of {steps}: {told[-1]['title']}", "red"))
-        printing.note("hold: the demo failed; hold doctor may say why")
+        print(printing.paint(f"\na check failed at step {len(told)} of {steps}: {told[-1]['title']}", "red"))
+        printing.note("hold: the demo failed; run hold doctor to find the cause")
     return 0 if kept else 1

@@ -1,4 +1,4 @@
-"""The agent's story: over MCP, killed in the middle, and found again by the next one. Told where MCP is installed."""
+"""Demo steps with an agent over MCP: it is killed, and the next one finds what it started. Needs the `mcp` extra."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-from .demo_home import HOLD, BrokenPromise, Stage, Step
+from .demo_home import HOLD, DemoFailed, DemoHome, Step
 from .task_story import SERVER
 
 _ERA = "2025-06-18"  # of the protocol: one that every client speaks
 
 
 class _Agent:
-    """A client of `hold mcp` in a few lines: what an agent's own program does."""
+    """A minimal client of `hold mcp`."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: DemoHome) -> None:
         self._stage, self._n = stage, 0
         self.process = subprocess.Popen(
             [*HOLD, "mcp", "--name", "scout"],
@@ -32,7 +32,7 @@ class _Agent:
         self._tell({"method": "notifications/initialized"})
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        """What the tool answered, as data."""
+        """The tool's result, as data."""
         self._stage.last = f"the MCP tool {tool}"
         result = self._ask("tools/call", {"name": tool, "arguments": arguments})
         self._stage.check(not result.get("isError"), f"the tool {tool} succeeds", result=result)
@@ -47,7 +47,7 @@ class _Agent:
             if message.get("id") == self._n and "method" not in message:
                 self._stage.check("result" in message, f"{method} is answered", message=message)
                 return message["result"]
-        raise BrokenPromise(f"{method} is answered")
+        raise DemoFailed(f"{method} is answered")
 
     def _tell(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -59,7 +59,7 @@ class _Agent:
         self.process.communicate()
 
 
-def an_agent_is_killed(stage: Stage) -> str:
+def an_agent_is_killed(stage: DemoHome) -> str:
     agent = _Agent(stage)
     try:
         made = agent.call("run", command=shlex.join([sys.executable, "-c", SERVER]), name="api", why="to try it")

@@ -1,4 +1,4 @@
-"""Where the story plays: a temporary home, `hold` as a user runs it, terminals to kill, and a clean end."""
+"""The demo's environment: a temporary home, the `hold` command, terminals to kill, and the clean-up."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any
 
 from .terminal import DemoTerminal
 
-Step = tuple[str, Callable[["Stage"], str]]  # title; does the step, checks its promises, returns what was seen
+Step = tuple[str, Callable[["DemoHome"], str]]  # title; does the step, checks its promises, returns what was seen
 _COMMAND_S = 60.0  # one command on a machine that is very busy; alone it takes a tenth of a second
 _END_S = 15.0  # for everything to be gone at the end
 
 
-class BrokenPromise(Exception):
-    """What was promised, and what was seen instead."""
+class DemoFailed(Exception):
+    """A check of the demo that failed: what was expected, and what was observed."""
 
     def __init__(self, promise: str, **details: object) -> None:
         self.promise, self.details = promise, {k: repr(v)[:2000] for k, v in details.items()}
@@ -30,8 +30,8 @@ class BrokenPromise(Exception):
         super().__init__("\n".join(lines))
 
 
-class Stage:
-    """A home of its own. `seen` carries facts from one step to the next; `last` is the latest command, for reports."""
+class DemoHome:
+    """A temporary home. `seen` passes facts from one step to the next; `last` is the latest command, for reports."""
 
     def __init__(self) -> None:
         self.home = tempfile.mkdtemp(prefix="holdfast-demo-")
@@ -43,21 +43,21 @@ class Stage:
         self._terminals: list[DemoTerminal] = []
         self._work = ""
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> DemoHome:
         return self
 
     def path(self, name: str) -> str:
         return os.path.join(self.home, name)
 
     def work(self) -> str:
-        """A project's folder: outside of the home, and where commands run from now on."""
+        """Create a project folder outside the home and run later commands there."""
         self._work = self._work or tempfile.mkdtemp(prefix="holdfast-demo-work-")
         return self._work
 
     # -- acting as a user does
 
     def hold(self, *words: str, stdin: bytes = b"", code: int | None = 0) -> bytes:
-        """What `hold WORDS` prints; a broken promise if it does not end with `code`."""
+        """What `hold WORDS` prints; raises DemoFailed unless it exits with `code`."""
         self.last = "hold " + " ".join(words)
         done = subprocess.run(
             [*HOLD, *words],
@@ -82,7 +82,7 @@ class Stage:
         return json.loads(self.hold(words[0], "--json", *words[1:], stdin=stdin, code=code))
 
     def terminal(self, *words: str) -> DemoTerminal:
-        """A terminal of its own, 80x24, in which `hold WORDS` runs."""
+        """A new terminal, 80x24, that runs `hold WORDS`."""
         self.last = "hold " + " ".join(words) + " (in a terminal)"
         made = DemoTerminal([*HOLD, *words], self.env)
         self._terminals.append(made)
@@ -93,10 +93,10 @@ class Stage:
     @staticmethod
     def check(kept: object, promise: str, **details: object) -> None:
         if not kept:
-            raise BrokenPromise(promise, **details)
+            raise DemoFailed(promise, **details)
 
     def until(self, look: Callable[[], Any], promise: str, seconds: float = 30.0) -> Any:
-        """The first true value of `look`, for facts that no command waits for."""
+        """Poll `look` until it returns a true value; for facts that no command waits for."""
         deadline = time.monotonic() + seconds
         while not (value := look()):
             self.check(time.monotonic() < deadline, promise, waited_s=seconds)
@@ -106,7 +106,7 @@ class Stage:
     # -- processes
 
     def kill(self, pid: int) -> None:
-        """SIGKILL, and return when the kernel says that it is gone."""
+        """Send SIGKILL and wait until the process is gone."""
         fd = os.pidfd_open(pid)
         try:
             os.kill(pid, signal.SIGKILL)
@@ -115,7 +115,7 @@ class Stage:
             os.close(fd)
 
     def marked(self) -> list[int]:
-        """Every process that carries this stage's home in its environment."""
+        """All processes with this home in their environment."""
         mark = f"HOLDFAST_HOME={self.home}".encode()
         found = []
         for name in os.listdir("/proc"):
@@ -132,7 +132,7 @@ class Stage:
     # -- the end
 
     def __exit__(self, *exc: object) -> None:
-        """Each part is tried whatever became of the one before; a second signal does not cut it short."""
+        """Run every part even if an earlier one failed; a second signal does not interrupt it."""
         before = {n: signal.signal(n, signal.SIG_IGN) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         try:
             for part in (self._close_terminals, self._down, self._sweep):
@@ -162,7 +162,7 @@ class Stage:
         )
 
     def _sweep(self) -> None:
-        """Whatever is still there was started by the story, so it is ours to end."""
+        """End the processes that are left: the demo started them."""
         deadline = time.monotonic() + _END_S
         while (left := self.marked()) and time.monotonic() < deadline:
             for pid in left:
@@ -174,7 +174,7 @@ class Stage:
 
 
 def start_time(pid: int) -> str | None:
-    """With the pid it names one process for ever; None when there is none, or only its corpse."""
+    """The start time, which with the pid identifies one process; None if there is none, or only a zombie."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
             fields = f.read().rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""The record's story: a job is killed between an effect and its outcome, and nothing is done twice."""
+"""Demo steps with a durable run: a job is killed between an effect and its outcome, and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 import subprocess
 import sys
 
-from .demo_home import Stage, Step
+from .demo_home import DemoHome, Step
 
 _JOB_S = 90.0  # a worker that waits for a lease of two seconds, on a machine that is very busy
-# Moves batches into a file, one line each; it is killed by itself right after the effect of the third.
+# Moves batches into a file, one line each; it kills itself right after the effect of the third.
 _JOB = """
 import os, signal, sys, holdfast
 target, dies = sys.argv[1], sys.argv[2]
@@ -30,7 +30,7 @@ with holdfast.connect() as host, host.work.run(task="migration", items=list("abc
 """
 
 
-def killed_in_the_middle(stage: Stage) -> str:
+def killed_in_the_middle(stage: DemoHome) -> str:
     target = stage.path("moved")
     done = _job(stage, target, "c")
     stage.check(done.returncode == -9, "the worker is killed right after an effect", code=done.returncode)
@@ -40,24 +40,24 @@ def killed_in_the_middle(stage: Stage) -> str:
     return f"{run}: a and b are done and recorded; c was moved, and its worker died before it could say so"
 
 
-def nothing_is_done_twice(stage: Stage) -> str:
+def nothing_is_done_twice(stage: DemoHome) -> str:
     run, target = stage.seen["run"], stage.path("moved")
     again = _job(stage, target, "-")  # waits for the dead worker's lease to run out
     stage.check(b"StepInDoubt" in again.stderr, "the next worker does not guess", stderr=again.stderr[-400:])
     stage.check(_moved(target) == list("abc"), "and has done nothing again", moved=_moved(target))
     doubt = [s["key"] for s in stage.ask("step", "ls", run) if s["state"] == "in_doubt"]
-    stage.check(doubt == ["move:c"], "what nobody can know without looking is named", in_doubt=doubt)
+    stage.check(doubt == ["move:c"], "the step that needs a check is named", in_doubt=doubt)
     stage.hold("step", "settle", run, "move:c", "--done", "--result", '"c"', "--evidence", "c is in the file")
     last = _job(stage, target, "-")
     stage.check(last.returncode == 0, "settled, the next one finishes", stderr=last.stderr[-400:])
-    stage.check(last.stdout.decode().split()[0] == run, "the same run goes on", stdout=last.stdout)
+    stage.check(last.stdout.decode().split()[0] == run, "the same run continues", stdout=last.stdout)
     stage.check(_moved(target) == list("abcde"), "each batch was moved exactly once", moved=_moved(target))
     state = stage.ask("checkpoint", "show", run)
     stage.check("move five batches" in json.dumps(state), "and the goal is still on record", checkpoint=state)
     return "c was in doubt, settled by a person with evidence; then d and e; each batch moved exactly once"
 
 
-def _job(stage: Stage, target: str, dies: str) -> subprocess.CompletedProcess[bytes]:
+def _job(stage: DemoHome, target: str, dies: str) -> subprocess.CompletedProcess[bytes]:
     stage.last = "a worker in Python"
     words = [sys.executable, "-c", _JOB, target, dies]
     return subprocess.run(words, env=stage.env, capture_output=True, timeout=_JOB_S, check=False)

@@ -1,4 +1,4 @@
-"""The live plane's story, step by step: each function does one thing for real and checks what was promised of it."""
+"""Demo steps with live sessions: each function does one thing and checks the result."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import socket
 import sys
 import urllib.request
 
-from .demo_home import Stage, Step, start_time
+from .demo_home import DemoHome, Step, start_time
 
 _LINES_MIN = 400  # 8 s of build: enough for the killings, on a machine that is not too busy
 _LINES_MAX = 20000  # and on one that is
-# Numbered lines, coloured, with text beyond ASCII. It goes on until the story has killed everything around it.
+# Numbered lines, coloured, with text beyond ASCII. It runs until the demo has killed everything around it.
 _BUILD = """
 import os, time
 for n in range(1, {most} + 1):
@@ -35,7 +35,7 @@ _TREE = "sleep 1000 & (setsid sleep 1000 &) ; nohup sleep 1000 >/dev/null 2>&1 &
 _NUMBER = re.compile(rb"\[(\d{5})\]")
 
 
-def start_a_build(stage: Stage) -> str:
+def start_a_build(stage: DemoHome) -> str:
     source = _BUILD.format(most=_LINES_MAX, least=_LINES_MIN, flag=stage.path("finish"))
     terminal = stage.terminal("run", "-n", "build", "--", sys.executable, "-c", source)
     stage.check(
@@ -53,16 +53,18 @@ def start_a_build(stage: Stage) -> str:
     return f"`hold run -n build` in a terminal: pid {status['pid']}, session {status['id']}"
 
 
-def kill_its_terminal(stage: Stage) -> str:
+def kill_its_terminal(stage: DemoHome) -> str:
     stage.seen.pop("terminal").kill()
     before = _last_number(stage)
     _same_program(stage, "killing the terminal")
-    stage.until(lambda: _last_number(stage) > before + 10, "the build goes on without a terminal")
-    stage.until(lambda: stage.ask("status", "build")["attached_count"] == 0, "nobody is attached any more")
-    return f"SIGKILL to the client, its terminal closed: pid {stage.seen['pid']} counts on, past line {before + 10}"
+    stage.until(lambda: _last_number(stage) > before + 10, "the build keeps running without a terminal")
+    stage.until(lambda: stage.ask("status", "build")["attached_count"] == 0, "no client is attached any more")
+    return (
+        f"SIGKILL to the client, its terminal closed: pid {stage.seen['pid']} keeps counting, past line {before + 10}"
+    )
 
 
-def attach_from_another(stage: Stage) -> str:
+def attach_from_another(stage: DemoHome) -> str:
     before = _last_number(stage)
     terminal = stage.terminal("attach", "build")
     first = terminal.until(rb"\[(\d{5})\]")
@@ -78,10 +80,12 @@ def attach_from_another(stage: Stage) -> str:
     stage.check(terminal.until(rb"\[%05d\]" % wanted), "and then it is live", line=wanted, output=terminal.output[-99:])
     terminal.kill()
     _same_program(stage, "killing the second terminal")
-    return f"the screen came back from line {restored} on, then live to line {wanted}; killed too, and it runs on"
+    return (
+        f"screen restored from line {restored} on, then live to line {wanted}; killed too, and the build keeps running"
+    )
 
 
-def kill_the_daemon(stage: Stage) -> str:
+def kill_the_daemon(stage: DemoHome) -> str:
     watcher = stage.terminal("attach", "build", "-r")
     stage.check(watcher.until(rb"\[\d{5}\]"), "a watcher sees the screen", output=watcher.output[-300:])
     daemon = stage.ask("status")["host"]["pid"]
@@ -89,7 +93,7 @@ def kill_the_daemon(stage: Stage) -> str:
     seen = max(int(n) for n in _NUMBER.findall(watcher.output))
     stage.check(
         watcher.until(rb"\[%05d\]" % (seen + 20)),
-        "who was attached sees it go on without any daemon",
+        "an attached terminal keeps showing output without a daemon",
         line=seen,
         output=watcher.output[-300:],
     )
@@ -100,7 +104,7 @@ def kill_the_daemon(stage: Stage) -> str:
     return f"kill -9 {daemon}: the attached terminal never noticed; the next command had daemon {after}"
 
 
-def read_all_output(stage: Stage) -> str:
+def read_all_output(stage: DemoHome) -> str:
     with open(stage.path("finish"), "wb"):
         pass
     ended = stage.ask("wait", "build", "--for", "exit", "--timeout", "60")
@@ -128,7 +132,7 @@ def read_all_output(stage: Stage) -> str:
     return f"{count} numbered lines in {len(data)} bytes, none missing or doubled; sha256 {digest[:16]}… as expected"
 
 
-def serve_on_a_port(stage: Stage) -> str:
+def serve_on_a_port(stage: DemoHome) -> str:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -142,7 +146,7 @@ def serve_on_a_port(stage: Stage) -> str:
         ports=row,
         waited=waited,
     )
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=30) as reply:  # the port is our own
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=30) as reply:  # a port of this machine
         stage.check(reply.status == 200, "and it is the one that answers there", status=reply.status)
     stage.kill(row["pid"])
     stage.ask("wait", "dev", "--for", "exit", "--timeout", "30")
@@ -157,14 +161,14 @@ def serve_on_a_port(stage: Stage) -> str:
     return f"port {port} belonged to dev, pid {row['pid']}; killed, the status says exited with code 7 and no port"
 
 
-def find_the_prompt(stage: Stage) -> str:
+def find_the_prompt(stage: DemoHome) -> str:
     secret = os.urandom(12).hex()
     stage.hold("run", "-d", "-n", "deploy", "--", sys.executable, "-c", _ASK)
     waited = stage.ask("wait", "deploy", "--for", "input", "--timeout", "60")
     activity = stage.ask("status", "deploy")["activity"]
     stage.check(
         waited["event"] == "input" and activity["kind"] == "waiting_for_secret" and activity["evidence"],
-        "a password prompt is seen for what it is, with evidence",
+        "a password prompt is recognised, with evidence",
         activity=activity,
     )
     stage.hold("send", "deploy", "--secret", "--stdin", "--enter", stdin=secret.encode())
@@ -173,11 +177,11 @@ def find_the_prompt(stage: Stage) -> str:
     digest = hashlib.sha256(secret.encode()).hexdigest()
     stage.check(f"accepted {digest}" in said, "the answer arrives as it was sent", output=said)
     holding = [path for path in _files(stage.home) if secret.encode() in _content(path)]
-    stage.check(not holding, "the secret is kept nowhere: not in a log, not in a record", found_in=holding)
+    stage.check(not holding, "the secret is not stored: not in a log, not in a record", found_in=holding)
     return f"“{activity['prompt']}”: {activity['evidence']}; answered, and the secret is in no file of the home"
 
 
-def exec_in_a_shell(stage: Stage) -> str:
+def exec_in_a_shell(stage: DemoHome) -> str:
     shell = ["bash", "--norc"] if shutil.which("bash") else ["sh"]
     stage.hold("run", "-d", "-n", "shell", "--cwd", "/", "--", *shell)
     folder = os.path.realpath(stage.path("a folder"))
@@ -187,7 +191,7 @@ def exec_in_a_shell(stage: Stage) -> str:
     here = stage.ask("exec", "shell", "--", "pwd; echo $GREETING")
     stage.check(
         here["output"].split("\n") == [folder, "hello there", ""] and here["cwd"] == folder,
-        "folder and environment survive from one command to the next",
+        "folder and environment last from one command to the next",
         result=here,
     )
     failed = stage.ask("exec", "shell", "--", "sh", "-c", "echo no; exit 42", code=42)
@@ -195,9 +199,11 @@ def exec_in_a_shell(stage: Stage) -> str:
     return f"cd, export, then both still there; exit code 42 came through exactly ({failed['duration_ms']} ms)"
 
 
-def stop_leaves_nothing(stage: Stage) -> str:
+def stop_leaves_nothing(stage: DemoHome) -> str:
     stage.hold("run", "-d", "-n", "tree", "--", "sh", "-c", _TREE)
-    listed = stage.until(lambda: len(p := stage.ask("ps", "tree")) >= 6 and p, "all that it starts is in its tree")
+    listed = stage.until(
+        lambda: len(p := stage.ask("ps", "tree")) >= 6 and p, "all processes that it starts are in its tree"
+    )
     started = {p["pid"]: start_time(p["pid"]) for p in listed}
     stage.hold("stop", "tree", "shell", "-t", "5")
     left = [pid for pid, began in started.items() if began and start_time(pid) == began]
@@ -207,23 +213,23 @@ def stop_leaves_nothing(stage: Stage) -> str:
     return f"{len(started)} processes, some with setsid and nohup, all ended; after `hold down --all` none is left"
 
 
-def _same_program(stage: Stage, after: str) -> None:
-    """The same pid, and by its start time the same process, in /proc and in the status."""
+def _same_program(stage: DemoHome, after: str) -> None:
+    """Check that pid and start time are unchanged, in /proc and in the status."""
     pid, began = stage.seen["pid"], stage.seen["began"]
     now = start_time(pid)
-    stage.check(now == began, f"after {after} the same process runs on", pid=pid, began=began, now=now)
+    stage.check(now == began, f"after {after} the same process keeps running", pid=pid, began=began, now=now)
     status = stage.ask("status", "build")
     stage.check(status["pid"] == pid and status["state"] == "live", f"after {after} the status says so", status=status)
 
 
-def _last_number(stage: Stage) -> int:
+def _last_number(stage: DemoHome) -> int:
     numbers = _NUMBER.findall(stage.hold("screen", "build"))
     stage.check(numbers, "the screen can be read without attaching")
     return max(int(n) for n in numbers)
 
 
 def _expected(count: int) -> bytes:
-    """What the build wrote, as a terminal hands it on."""
+    """The build's output, as a terminal passes it on."""
     lines = [f"[{n:05d}] compiling unit-{n * 7919 % 1000:03d}.c \x1b[32m✓\x1b[0m\r\n" for n in range(1, count + 1)]
     return ("".join(lines) + f"built {count}\r\n").encode()
 
@@ -249,12 +255,12 @@ def _content(path: str) -> bytes:
 
 STEPS: list[Step] = [
     ("A build starts in a terminal", start_a_build),
-    ("The terminal is killed: the build runs on", kill_its_terminal),
+    ("The terminal is killed: the build keeps running", kill_its_terminal),
     ("Another terminal attaches, and is killed too", attach_from_another),
-    ("The daemon is killed: nobody notices", kill_the_daemon),
+    ("The daemon is killed: no session notices", kill_the_daemon),
     ("Its whole output, by offset", read_all_output),
-    ("A server: whose port, and is it alive", serve_on_a_port),
-    ("A prompt that nobody saw", find_the_prompt),
-    ("Commands in a shell that stays", exec_in_a_shell),
+    ("A server: which session has the port, and is it alive", serve_on_a_port),
+    ("A prompt in an unattended session", find_the_prompt),
+    ("Commands in a persistent shell", exec_in_a_shell),
 ]
 END: list[Step] = [("Stop leaves no process", stop_leaves_nothing)]

@@ -1,4 +1,4 @@
-"""The work's story: done means verified, a second backend finishes what the first could not, and a stranger goes on."""
+"""Demo steps with tasks: verification, a second backend after a failed first one, and a new worker that continues."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 import signal
 import sys
 
-from .demo_home import Stage, Step
+from .demo_home import DemoHome, Step
 
-# A server that says which port it got: nobody has to guess a free one.
+# A server that prints the port it got, so that no free one has to be guessed.
 SERVER = (
     "import http.server as h; s = h.ThreadingHTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler);"
     "print(s.server_port, flush=True); s.serve_forever()"
 )
 
 
-def not_done_because_somebody_says_so(stage: Stage) -> str:
+def not_done_because_somebody_says_so(stage: DemoHome) -> str:
     stage.ask("project", "init", "shop", "--phase", "build", "--phase", "ship", "--root", stage.work())
     stage.hold(
         "task",
@@ -42,7 +42,7 @@ def not_done_because_somebody_says_so(stage: Stage) -> str:
     return "`hold task done 1` ran `grep -q hello greeting.txt`, which failed: the task is not done, the phase stays"
 
 
-def the_second_backend_finishes(stage: Stage) -> str:
+def the_second_backend_finishes(stage: DemoHome) -> str:
     stage.hold("backend", "add", "hasty", "--", "sh", "-c", "echo helo > greeting.txt")
     stage.hold(
         "backend",
@@ -68,7 +68,7 @@ def the_second_backend_finishes(stage: Stage) -> str:
     return "hasty wrote `helo` and was refused; careful was given the contract and why hasty failed, and finished"
 
 
-def a_stranger_goes_on(stage: Stage) -> str:
+def a_stranger_goes_on(stage: DemoHome) -> str:
     stage.hold(
         "task",
         "add",
@@ -91,18 +91,18 @@ def a_stranger_goes_on(stage: Stage) -> str:
     stage.hold("wait", web["id"], "--for", "exit", "--timeout", "30")
     brief = stage.ask("resume", "--max-tokens", "500")
     action = brief["next_action"]
-    stage.check(brief["goal"] == "the shop answers", "the goal is told", brief=brief)
+    stage.check(brief["goal"] == "the shop answers", "the brief states the goal", brief=brief)
     stage.check("SIGKILL" in action["why"], "the memory is corrected, with evidence", next_action=action)
-    stage.check(action["command"][:2] == ["hold", "restart"], "and what to do is said", next_action=action)
+    stage.check(action["command"][:2] == ["hold", "restart"], "and the brief says what to do", next_action=action)
     stage.hold(*action["command"][1:])
     checked = stage.ask("claim", "check", "--task", "3")
     stage.check([c["state"] for c in checked] == ["holds"], "revived, the claim holds", claims=checked)
     why, command = action["why"].partition(": ")[2], " ".join(action["command"])
-    return f"“shop is live” was no longer true: {why}; `{command}` mended it"
+    return f"“shop is live” was no longer true: {why}; `{command}` fixed it"
 
 
 STEPS: list[Step] = [
-    ("A task is not done because somebody says so", not_done_because_somebody_says_so),
+    ("A task is not done until its verification passes", not_done_because_somebody_says_so),
     ("One backend fails, the next is told why, and finishes", the_second_backend_finishes),
-    ("The conversation is lost: a stranger reads 500 tokens, and goes on", a_stranger_goes_on),
+    ("The conversation is lost: a new worker reads 500 tokens and continues", a_stranger_goes_on),
 ]

@@ -1,4 +1,4 @@
-"""A real terminal with one program in it, which can be read, and killed as a closed laptop kills it."""
+"""A real terminal with one program in it, to read from and to kill."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class DemoTerminal:
         return found
 
     def kill(self) -> None:
-        """SIGKILL to the client and the terminal gone under it, in that order; nothing gets to say goodbye."""
-        # Forgotten first: a signal may interrupt us, and a pid that was collected may be somebody else's next time.
+        """SIGKILL the client, then close its terminal."""
+        # Forget the pid first: a signal may interrupt this, and after the wait the pid may belong to another process.
         pid, self.pid = self.pid, 0
         if pid == 0:
             return

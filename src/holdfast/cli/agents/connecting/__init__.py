@@ -1,1 +1,1 @@
-"""Connecting agents' programs: their configuration changed by the byte, taken back exactly, and proven by a call."""
+"""Edits the configuration of agent programs without changing other bytes, undoes it exactly, and tests it."""

@@ -1,4 +1,4 @@
-"""The programs that can be connected: which files each reads, in which form, and what is written there. Pure.
+"""The agent programs that can be connected: their files, the files' formats, and what is written there. Pure.
 
 | program | user scope | project scope | form |
 |---|---|---|---|
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 NAMES = ("claude", "codex", "cursor", "vscode")
 ENTRY = "holdfast"  # the server's name in all of them
 
-# Claude Code's events, the tools a matcher narrows them to, and the time its hook may take: more than the hook itself
-# waits (cli/agents/hook.py), so that it is the hook that gives up. SessionEnd would have 1.5 s by default.
+# Claude Code's events, the tools of the matcher, and the hook's time limit: longer than the hook itself waits
+# (cli/agents/hook.py), so that the hook gives up first. SessionEnd would have 1.5 s by default.
 HOOKS: tuple[tuple[str, str | None, int], ...] = (
     ("PermissionRequest", None, 330),
     ("PreToolUse", "AskUserQuestion", 90),
@@ -43,7 +43,7 @@ CODEX_PASSES = ("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "T
 
 
 class Server:
-    """How our server is started: the same words for every program."""
+    """How Holdfast's MCP server is started: the same for every program."""
 
     __slots__ = ("args", "command", "env")
 
@@ -65,7 +65,7 @@ class Value:
 
 
 class File:
-    """One file of a program, and what it should hold. `form` is json, jsonc or toml; `private` is a new one's mode."""
+    """One file of a program, and its wanted values. `form` is json, jsonc or toml; `private` is a new file's mode."""
 
     __slots__ = ("form", "path", "private", "values")
 
@@ -74,7 +74,7 @@ class File:
 
 
 def files(client: str, scope: str, hold: list[str], env: Mapping[str, str], places: Places) -> list[File]:
-    """The files of a program in a scope, with what they should hold."""
+    """The files of a program in a scope, with the values they should hold."""
     user = scope == "user"
     server = Server(hold, client, env)
     if client == "claude":
@@ -107,7 +107,7 @@ def claude_hooks(hold: list[str], env: Mapping[str, str]) -> list[tuple[str, Jso
 
 
 def is_ours(group: object) -> bool:
-    """Whether a group of Claude Code's hooks is one that we wrote, for whichever installation."""
+    """Whether any Holdfast installation wrote this group of Claude Code's hooks."""
     hooks = group.get("hooks") if isinstance(group, dict) else None
     if not isinstance(hooks, list) or len(hooks) != 1 or not isinstance(hooks[0], dict):
         return False
@@ -121,7 +121,7 @@ def is_ours(group: object) -> bool:
 
 
 def is_our_server(entry: object) -> bool:
-    """Whether an entry that has our name starts our server, from whichever installation and with whatever added."""
+    """Whether an entry named `holdfast` starts Holdfast's server, from any installation and with any additions."""
     if not isinstance(entry, dict) or not isinstance(entry.get("args"), list):
         return False
     words = [str(word) for word in (entry.get("command"), *entry["args"])]
@@ -130,7 +130,7 @@ def is_our_server(entry: object) -> bool:
 
 
 def home_of(value: object) -> str | None:
-    """The home that a server's entry or a group of hooks names; None is the usual one."""
+    """The home that a server's entry or a group of hooks names; None is the default home."""
     if not isinstance(value, dict):
         return None
     env = value.get("env")
@@ -142,7 +142,7 @@ def home_of(value: object) -> str | None:
 
 
 class Places:
-    """Where a user's files lie, as the programs themselves find them."""
+    """The folders of a user's files, found as the programs find them."""
 
     def __init__(self, environ: Mapping[str, str], home: str, project: str) -> None:
         self.home, self.project = home, project
@@ -154,9 +154,9 @@ class Places:
 
 
 def passed_on(client: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment that a program's server gets, before what the configuration adds.
+    """The environment that a program gives its server, before the configuration's own variables.
 
-    Without an active virtual environment, whatever this shell has: the program may be started from a desktop.
+    An active virtual environment of this shell is left out: the program may be started from a desktop.
     """
     env = {k: v for k, v in environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "HOLDFAST_HOME")}
     venv = environ.get("VIRTUAL_ENV")

@@ -1,6 +1,6 @@
-"""What a file becomes when a program is connected, or no longer: text in, text and splices out. Pure.
+"""Computes a configuration file's text after connecting or disconnecting a program, and how to undo it. Pure.
 
-Whatever the edit did is checked by reading both texts as the program would: nothing but our values may differ.
+Every edit is checked by parsing both texts as the program would: only Holdfast's values may differ.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def sha(text: str) -> str:
 
 
 class Change:
-    """A file's text before (None: there is no such file) and after (None: it goes), and how to take it back."""
+    """A file's text before (None: no file) and after (None: the file is removed), and how to undo the change."""
 
     __slots__ = ("after", "before", "file", "paths", "splices")
 
@@ -49,7 +49,7 @@ class Change:
         self, file: File, before: str | None, after: str | None, splices: list[Splice], paths: list[list[str]]
     ) -> None:
         self.file, self.before, self.after = file, before, after
-        self.splices, self.paths = splices, paths  # paths: objects and arrays that were made for our values
+        self.splices, self.paths = splices, paths  # paths: objects and arrays that were created for Holdfast's values
 
     @property
     def what(self) -> str:
@@ -62,7 +62,7 @@ class Change:
 
 
 def connect(file: File, text: str | None, record: Json | None) -> Change:
-    """The file with our values in it. What an earlier connection of ours left is taken back first."""
+    """The file with Holdfast's values added; those of an earlier connection are removed first."""
     data = _checked(file, text or "")
     if all(_there(data, v) for v in file.values) and not _stale(data, file):
         return Change(file, text, text, [], [])
@@ -82,12 +82,12 @@ def connect(file: File, text: str | None, record: Json | None) -> Change:
             raise _broken(file, str(e)) from None
         _set(wanted, value)
     if not _reads(now, file.form, wanted):
-        raise _unsafe(file, "hold connect … --print shows what to put there by hand")
+        raise _unsafe(file, "add by hand what hold connect … --print shows")
     return Change(file, text, now, splices, paths)
 
 
 def disconnect(file: File, text: str | None, record: Json | None) -> Change:
-    """The file without our values: as it was before, to the byte, where nobody changed it since."""
+    """The file without Holdfast's values; byte for byte as before if no other program changed it since."""
     if text is None:
         return Change(file, None, None, [], [])
     if record and record.get("after") == sha(text):
@@ -95,7 +95,7 @@ def disconnect(file: File, text: str | None, record: Json | None) -> Change:
             before = json_edit.undo(text, [(s[0], s[1], s[2]) for s in record["splices"]])
             return Change(file, text, None if record.get("made") else before, [], [])
         except BrokenError:
-            pass  # the record is not of this text after all
+            pass  # the record does not match this text
     wanted, now, done = copy.deepcopy(_checked(file, text)), text, []  # type: ignore[var-annotated]
     for value in file.values:
         for path, index in _ours(wanted, value):
@@ -108,7 +108,7 @@ def disconnect(file: File, text: str | None, record: Json | None) -> Change:
             now = _taken(now, _take(now, tuple(made), None, file.form), done)
             _unset(wanted, tuple(made), None)
     if not _reads(now, file.form, wanted):
-        raise _unsafe(file, f"take {agent_programs.ENTRY} out by hand")
+        raise _unsafe(file, f"remove {agent_programs.ENTRY} by hand")
     gone = bool(record and record.get("made")) and not _full(wanted, "toml")
     return Change(file, text, None if gone else now, [], [])
 
@@ -119,7 +119,7 @@ def _taken(text: str, steps: list[Splice], splices: list[Splice]) -> str:
 
 
 def _missing(data: Any, file: File) -> list[list[str]]:
-    """Objects and arrays that are not there yet, the deepest first."""
+    """Objects and arrays that do not exist yet, the deepest first."""
     paths = {v.path[:n] for v in file.values for n in range(1, len(v.path) + bool(v.append))}
     return [list(p) for p in sorted(paths, key=lambda p: (-len(p), p)) if _at(data, p) is None]
 
@@ -130,20 +130,20 @@ def _checked(file: File, text: str) -> Any:
     except BrokenError as e:
         raise _broken(file, str(e)) from None
     if not isinstance(data, dict):
-        raise _broken(file, "it is no object")
+        raise _broken(file, "it is not a JSON object")
     return data
 
 
 def _broken(file: File, why: str) -> HoldfastError:
-    return HoldfastError("failed", f"{file.path} cannot be read: {why}", "mend it first; it was left as it is")
+    return HoldfastError("failed", f"{file.path} cannot be read: {why}", "fix it first; it was not changed")
 
 
 def _unsafe(file: File, hint: str) -> HoldfastError:
-    return HoldfastError("failed", f"{file.path} is written in a way that cannot be changed safely", hint)
+    return HoldfastError("failed", f"{file.path} has a layout that hold cannot edit safely", hint)
 
 
 def _reads(text: str, form: str, wanted: Any) -> bool:
-    """Whether a text says what it should, to the program that reads it."""
+    """Whether the program that reads this text gets the expected values."""
     try:
         return bool(_full(read(text, form), form) == _full(wanted, form))
     except BrokenError:
@@ -172,14 +172,14 @@ def _there(data: Any, value: Value) -> bool:
 
 
 def _stale(data: Any, file: File) -> bool:
-    """Whether a hook of another installation of ours stands beside the right one."""
+    """Whether a hook of another Holdfast installation exists next to the right one."""
     wanted = [json.dumps(v.value, sort_keys=True) for v in file.values if v.append]
     left = [g for v in file.values if v.append for p, i in _ours(data, v) for g in [_at(data, p)[i]]]
     return any(json.dumps(g, sort_keys=True) not in wanted for g in left)
 
 
 def _ours(data: Any, value: Value) -> list[tuple[tuple[str, ...], int | None]]:
-    """Where values of ours stand, the last first, so that taking one out moves no other."""
+    """The positions of Holdfast's values, the last first, so that removing one moves no other."""
     found = _at(data, value.path)
     if not value.append:
         return [] if found is None else [(value.path, None)]
@@ -188,7 +188,7 @@ def _ours(data: Any, value: Value) -> list[tuple[tuple[str, ...], int | None]]:
 
 
 def _of_this_home(data: Any, path: tuple[str, ...], index: int | None, value: Value) -> bool:
-    """An entry with our name may be somebody's own, or that of another home: neither is ours to take."""
+    """Whether the entry was written for this home: one of the user's own, or of another home, is left alone."""
     found = _at(data, path) if index is None else _at(data, path)[index]
     own = agent_programs.is_ours(found) if value.append else agent_programs.is_our_server(found)
     return own and agent_programs.home_of(found) == agent_programs.home_of(value.value)
@@ -213,5 +213,5 @@ def _unset(data: Any, path: tuple[str, ...], index: int | None) -> None:
 
 
 def _full(data: Any, form: str) -> Any:
-    """TOML has no table without a line of its own: one that became empty is gone."""
+    """TOML has no table without its own line: a table that became empty is gone."""
     return {k: v for k, v in data.items() if v != {}} if form == "toml" else data

@@ -1,6 +1,6 @@
-"""Configuration files on disk: read whole, replaced whole, through links, with their mode. And what was put in.
+"""Reads and replaces configuration files whole, through links and with their mode, and records what was added.
 
-The record (connections.json in the home) holds what we wrote and where, never the rest of a file.
+The record (connections.json in the home) holds what was written and where, never the rest of a file.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ SIZE_MAX = 64 << 20  # bytes: the largest of these files holds a program's whole
 
 
 def read(path: str) -> str | None:
-    """The text, line ends as they are; None where there is no file."""
+    """The text with its line ends unchanged; None if there is no file."""
     try:
         with open(path, "rb") as file:
             data = file.read(SIZE_MAX + 1)
     except FileNotFoundError:
         return None
     except OSError as e:
-        raise HoldfastError("failed", f"{path} cannot be read: {e.strerror}", "it was left as it is") from None
+        raise HoldfastError("failed", f"{path} cannot be read: {e.strerror}", "it was not changed") from None
     if len(data) > SIZE_MAX:
-        raise HoldfastError("failed", f"{path} is larger than {SIZE_MAX >> 20} MiB", "it was left as it is")
+        raise HoldfastError("failed", f"{path} is larger than {SIZE_MAX >> 20} MiB", "it was not changed")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise HoldfastError("failed", f"{path} is not UTF-8 text", "mend it first; it was left as it is") from None
+        raise HoldfastError("failed", f"{path} is not UTF-8 text", "fix it first; it was not changed") from None
 
 
 def replace(path: str, before: str | None, after: str | None, private: bool) -> None:
-    """Put `after` in the place of `before`, whole or not at all; None removes it.
+    """Replace `before` with `after`, whole or not at all; None removes the file.
 
     A file that another program changed since it was read is left alone.
     """
@@ -51,7 +51,7 @@ def replace(path: str, before: str | None, after: str | None, private: bool) -> 
         os.makedirs(os.path.dirname(target), exist_ok=True)
         _write(path, target, before, after, private)
     except OSError as e:
-        raise HoldfastError("failed", f"{path} cannot be written: {e.strerror}", "it was left as it is") from None
+        raise HoldfastError("failed", f"{path} cannot be written: {e.strerror}", "it was not changed") from None
 
 
 def _write(path: str, target: str, before: str | None, after: str, private: bool) -> None:
@@ -76,11 +76,11 @@ def _write(path: str, target: str, before: str | None, after: str, private: bool
 
 def _unchanged(path: str, before: str | None) -> None:
     if read(path) != before:
-        raise HoldfastError("conflict", f"{path} was changed by another program meanwhile", "try again")
+        raise HoldfastError("conflict", f"{path} was changed by another program at the same time", "try again")
 
 
 def missing_folders(path: str) -> list[str]:
-    """The folders that have to be made for a file, the deepest first."""
+    """The folders that must be created for a file, the deepest first."""
     missing: list[str] = []
     folder = os.path.dirname(os.path.realpath(path))
     while not os.path.isdir(folder):
@@ -90,7 +90,7 @@ def missing_folders(path: str) -> list[str]:
 
 
 def remove_folders(folders: list[str]) -> None:
-    """Folders that we made and nobody has put anything in."""
+    """Remove folders that `hold connect` created and that are still empty."""
     for folder in folders:
         try:
             os.rmdir(folder)
@@ -99,7 +99,7 @@ def remove_folders(folders: list[str]) -> None:
 
 
 class Records:
-    """What we wrote, by file."""
+    """The record of what `hold connect` wrote, by file."""
 
     def __init__(self, home: str) -> None:
         self._path = os.path.join(home, "connections.json")
@@ -115,7 +115,7 @@ class Records:
         return found if isinstance(found, dict) and {"splices", "after"} <= set(found) else None
 
     def keep(self, path: str, record: Json | None) -> None:
-        """On disk before the file it is about is changed."""
+        """Write the record to disk before its file is changed."""
         if record is None and path not in self._all:
             return
         self._all.pop(path, None)

@@ -1,4 +1,4 @@
-"""Changes to JSON text as splices: put a value in, take one out. Each can be undone to the byte. Pure."""
+"""Edits JSON text by splices: adds and removes values. Each edit can be undone byte for byte. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-Splice = tuple[int, str, str]  # (where, what stood there, what stands there now)
+Splice = tuple[int, str, str]  # (position, old text, new text)
 _SAME_LINE = re.compile(r"[ \t]*(?://[^\n]*|/\*[^\n]*?\*/)")
 
 
@@ -33,7 +33,7 @@ def undo(text: str, splices: Sequence[Splice]) -> str:
 
 
 def put(text: str, path: Sequence[str], value: Any, comments: bool, *, append: bool = False) -> list[Splice]:
-    """Set `path` to a value (or, with `append`, add it to the array there); what is missing on the way is made."""
+    """Set `path` to a value (or, with `append`, add it to the array there); missing parents are created."""
     node = scan(text, comments)
     if node.kind != "object":
         raise BrokenError("an object expected, at the top")
@@ -54,7 +54,7 @@ def put(text: str, path: Sequence[str], value: Any, comments: bool, *, append: b
 
 
 def take(text: str, path: Sequence[str], index: int | None, comments: bool) -> list[Splice]:
-    """Take out the member at `path`, or item `index` of the array there."""
+    """Remove the member at `path`, or item `index` of the array there."""
     node = scan(text, comments)
     for key in path[:-1] if index is None else path:
         found = node.member(key)
@@ -74,7 +74,7 @@ def _newline(text: str) -> str:
 
 
 def _indent_at(text: str, at: int) -> str:
-    """The white space that the line of `at` begins with."""
+    """The leading white space of the line at `at`."""
     start = text.rfind("\n", 0, at) + 1
     found = re.match(r"[ \t]*", text[start:at])
     return found.group() if found else ""
@@ -91,7 +91,7 @@ def _on_own_line(text: str, at: int) -> bool:
 
 
 def _written(text: str, parent: Node, value: Any, at: int) -> str:
-    """A value as it is written at this place: in one line where its neighbours are."""
+    """A value formatted for this place: on one line if its neighbours are."""
     if parent.items and not _on_own_line(text, parent.begins(0)):
         return json.dumps(value, ensure_ascii=False)
     return _lines(text, value, _indent_at(text, at))
@@ -127,7 +127,7 @@ def _insert(text: str, node: Node, key: str | None, value: Any, comments: bool) 
 
 
 def _comma_after(text: str, at: int, end: int, comments: bool) -> int | None:
-    """Where the comma behind a value stands, comments between them or not."""
+    """The position of the comma after a value, past comments."""
     pattern = r"(?:\s|//[^\n]*|/\*.*?\*/)*," if comments else r"\s*,"
     found = re.compile(pattern, re.DOTALL).match(text, at, end)
     return found.end() - 1 if found else None

@@ -1,6 +1,6 @@
-"""JSON as text that people wrote: where each value stands, so that one can be put in or out and no other byte moves.
+"""Parses JSON with the position of each value, so that an edit changes no other byte.
 
-Comments and trailing commas are understood where the file's reader understands them. Pure.
+Comments and trailing commas are accepted where the file's reader accepts them. Pure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-DEPTH_MAX = 200  # levels: deeper is no configuration, and would end in Python's own limit
+DEPTH_MAX = 200  # levels: a deeper file is not a configuration, and would reach Python's recursion limit
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
@@ -20,11 +20,11 @@ _PLAIN = re.compile(r"true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)
 
 
 class BrokenError(ValueError):
-    """It is not JSON: what was expected, and in which line."""
+    """The text is not valid JSON: what was expected, and in which line."""
 
 
 class Node:
-    """A value and where it stands; an object's members and an array's items are nodes too."""
+    """A value and its position; an object's members and an array's items are nodes too."""
 
     __slots__ = ("end", "items", "keys", "kind", "start", "value")
 
@@ -35,7 +35,7 @@ class Node:
         self.keys: list[tuple[str, int]] = []  # of an object: each item's name, and where the name begins
 
     def member(self, key: str) -> Node | None:
-        """The member that counts: with a name given twice, readers take the last."""
+        """The effective member: of duplicate names, readers take the last."""
         found = [item for (name, _), item in zip(self.keys, self.items, strict=True) if name == key]
         return found[-1] if found else None
 

@@ -1,6 +1,6 @@
-"""Proof of a connection: what the program reads from its files is started as it would start it, and called.
+"""Tests a connection: starts the configured server as the program would, and calls it.
 
-The server is spoken to with the MCP SDK's own client; Claude Code's hook gets an event on stdin as from Claude Code.
+The server is called with the MCP SDK's client; Claude Code's hook gets an event on stdin as from Claude Code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ANSWER_S = 60.0  # a host that has to start first, on a machine that is busy; th
 
 
 def require_mcp() -> None:
-    """Before anything is written: without the SDK there is no server to connect."""
+    """Check for the MCP SDK before anything is written: without it there is no server to connect."""
     import importlib.util
 
     if importlib.util.find_spec("mcp") is None:
@@ -34,7 +34,7 @@ def require_mcp() -> None:
 
 
 def prove(client: str, wanted: list[File], cwd: str, environ: Mapping[str, str]) -> Json:
-    """What the program's own files lead to; raises where they lead nowhere."""
+    """Start and call what the program's files configure; raises if that fails."""
     base = agent_programs.passed_on(client, environ)
     seen: Json = {}
     for file in wanted:
@@ -93,7 +93,7 @@ async def _call(client: str, entry: Json, env: dict[str, str], cwd: str) -> Json
 
 
 def _first(e: BaseException) -> BaseException:
-    """The reason inside the groups that task groups wrap around it."""
+    """The first plain exception inside nested exception groups."""
     while isinstance(e, BaseExceptionGroup) and e.exceptions:
         e = e.exceptions[0]
     return e
@@ -103,18 +103,18 @@ def _failed(entry: Json, why: str) -> HoldfastError:
     return HoldfastError(
         "failed",
         f"{entry['command']} does not answer as an MCP server: {why}",
-        "the configuration is written; hold connect … --undo takes it back",
+        "the configuration is written; to undo it: hold connect … --undo",
     )
 
 
 def _hook(data: Any, where: str, cwd: str, base: dict[str, str]) -> Json:
-    """The hook on a SessionStart, which changes nothing."""
+    """Call the hook with a SessionStart event, which changes nothing."""
     hooks = data.get("hooks") if isinstance(data, dict) else None
     if not isinstance(hooks, dict):
         hooks = {}
     ours = [g for g in hooks.get("SessionStart") or [] if agent_programs.is_ours(g)]
     if not ours:
-        raise HoldfastError("failed", f"{where} has no hook of ours", "another program changed it: try again")
+        raise HoldfastError("failed", f"{where} has no Holdfast hook", "another program changed it: try again")
     command = ours[0]["hooks"][0]["command"]
     event = {
         "session_id": "hold-connect",
@@ -137,14 +137,14 @@ def _hook(data: Any, where: str, cwd: str, base: dict[str, str]) -> Json:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        raise HoldfastError("failed", "the hook did not answer", "hold connect claude --undo takes it back") from None
+        raise HoldfastError("failed", "the hook did not answer", "to undo: hold connect claude --undo") from None
     try:
         said = json.loads(out) if out.strip() else {}
     except ValueError:
         said = None
     if process.returncode != 0 or not isinstance(said, dict):
         line = err.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit {process.returncode}"]
-        raise HoldfastError("failed", f"the hook failed: {line[0][:200]}", "hold connect claude --undo takes it back")
+        raise HoldfastError("failed", f"the hook failed: {line[0][:200]}", "to undo: hold connect claude --undo")
     brief = said.get("hookSpecificOutput", {}).get("additionalContext", "")
     return {
         "command": command,

@@ -1,4 +1,4 @@
-"""Configurations that an older version wrote: which of this version's hooks they lack. For `hold doctor`."""
+"""Finds configurations that an older version wrote and that lack hooks of this version. For `hold doctor`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NAME = "claude hooks"
 
 
 def findings(environ: Mapping[str, str], home: str, project: str) -> list[Finding]:
-    """One finding about Claude Code's hooks where it is connected, in the user's or this project's settings; else none.
-    `home` is the one that is looked at: hooks of another home are another doctor's."""
+    """One finding about Claude Code's hooks if it is connected, in the user's or this project's settings; else none.
+    Only hooks of `home` are checked."""
     person = os.path.expanduser("~")
     places = agent_programs.Places(environ, person, project)
     usual = default_home({k: v for k, v in environ.items() if k != "HOLDFAST_HOME"}, person)
@@ -29,17 +29,17 @@ def findings(environ: Mapping[str, str], home: str, project: str) -> list[Findin
         try:
             missing = lacks(config_files.read(path), home, usual)
         except (HoldfastError, BrokenError, OSError):
-            return [warn(_NAME, f"{path} cannot be read", "mend it; Claude Code cannot read it either")]
+            return [warn(_NAME, f"{path} cannot be read", "fix it; Claude Code cannot read it either")]
         again = "run hold connect claude again" + (" with --scope project" if scope == "project" else "")
         if missing:
-            return [warn(_NAME, f"{path} is of an older version: no hook for {some(missing)}", again)]
+            return [warn(_NAME, f"an older version wrote {path}: no hook for {some(missing)}", again)]
         seen += [path] if missing is not None else []
-    return [ok(_NAME, f"{some(seen)}: all of this version's")] if seen else []
+    return [ok(_NAME, f"{some(seen)}: has all hooks of this version")] if seen else []
 
 
 def lacks(text: str | None, home: str, usual: str) -> list[str] | None:
-    """The events that Claude Code does not tell this home of; None where it is not connected to it. A hook that names
-    no home is for the `usual` one. Pure."""
+    """The events that Claude Code has no hook for; None if it is not connected to this home. A hook that names no
+    home is for the default one (`usual`). Pure."""
     data = change_plan.read(text or "", "json")
     hooks = data.get("hooks") if isinstance(data, dict) else None
     if not isinstance(hooks, dict):

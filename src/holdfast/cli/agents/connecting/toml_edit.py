@@ -1,7 +1,7 @@
-"""One table in TOML text that people wrote: put at the end, found again, taken out; no other byte moves. Pure.
+"""Adds, finds and removes one table in TOML text without changing other bytes. Pure.
 
-Text is cut by lines, which a multi-line string could fool; so whoever calls compares what a TOML reader makes of the
-text before and after, and keeps nothing that changed more than it should.
+Text is split by lines, which a multi-line string could mislead. So the caller parses the text before and after, and
+discards an edit that changed more than it should.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEADER = re.compile(r"[ \t]*\[")
 
 
 def put(text: str, path: Sequence[str], table: dict[str, Any], there: bool = False) -> list[Splice]:
-    """The table at the end of the file, or in place of the one that is `there`."""
+    """Add the table at the end of the file, or replace the one at `there`."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [f"[{'.'.join(map(_key, path))}]", *(f"{_key(k)} = {_value(v)}" for k, v in table.items())]
     written = newline.join(lines) + newline
@@ -32,7 +32,7 @@ def put(text: str, path: Sequence[str], table: dict[str, Any], there: bool = Fal
 
 
 def take(text: str, path: Sequence[str]) -> list[Splice]:
-    """Without the table, and without the empty line that stood before it."""
+    """Remove the table and the empty line before it."""
     found = _span(text, path)
     if found is None:
         return []
@@ -45,7 +45,7 @@ def take(text: str, path: Sequence[str]) -> list[Splice]:
 
 
 def _span(text: str, path: Sequence[str]) -> tuple[int, int] | None:
-    """From the table's header to its last line, tables below it included."""
+    """The lines from the table's header to its last line, with its subtables."""
     name = r"\s*\.\s*".join(f"(?:{re.escape(k)}|\"{re.escape(k)}\"|'{re.escape(k)}')" for k in path)
     own = re.compile(rf"[ \t]*\[\s*{name}\s*(?:\.[^\]]*)?\]")
     at, start, end, inside = 0, None, 0, False

@@ -1,1 +1,1 @@
-"""Hooks of agents' own programs: what they tell, what people are asked, what they are answered."""
+"""Translates hook events of agent programs into inbox items, and answers into hook output."""

@@ -1,14 +1,14 @@
-"""Claude Code's hooks: what an event asks of people, and what their answer becomes. Pure.
+"""Claude Code's hook events: which questions they ask, and what an answer becomes. Pure.
 
     PermissionRequest              an approval, held while its dialog is open       allow or deny, with the reason
     PreToolUse of AskUserQuestion  one question after the other                     the answers, as the tool's input
     PostToolUse, PostToolUseFailure, UserPromptSubmit, Stop                         open items were decided elsewhere
-    Notification                   a question, when Claude Code waits for someone   told with the next prompt
+    Notification                   a question, when Claude Code waits for a person  sent with the next prompt
     SessionStart                   -                                                the resume brief as context
     PreCompact, Stop, SessionEnd   -                                                a note or checkpoint in the run
 
-Saying nothing is the safe answer: without output Claude Code asks at its own terminal, as if no hook were there.
-Exit status 2 would block what the agent is about to do, so it is never used.
+Empty output is the safe answer: Claude Code then asks at its own terminal, as if there were no hook.
+Exit status 2 would block the agent's action, so it is never used.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-INPUT_MAX = 16 << 20  # bytes on stdin: a Write tool's whole file comes along
-COMMAND_MAX = 3000  # characters of a command that somebody is asked to judge: all of it is shown, or nobody is asked
-VALUE_MAX = 300  # characters of any other argument: enough to know what it is about
+INPUT_MAX = 16 << 20  # bytes on stdin: an event of the Write tool contains the whole file
+COMMAND_MAX = 3000  # characters of a command to approve: it is shown whole, or not asked at all
+VALUE_MAX = 300  # characters of any other argument: enough to recognise it
 MESSAGE_MAX = 500  # characters of a message that becomes a note or an item
 CONTEXT_MAX = 9500  # characters of additionalContext: Claude Code itself cuts at 10,000
 QUESTIONS_MAX = 8  # Claude Code asks at most four at once
 
-# Which notifications mean that somebody is waited for; the others are news, and so is an agent that is idle.
+# Notifications that mean that Claude Code waits for a person; the others, also an idle agent, are only information.
 _DIALOGS = ("permission_prompt", "elicitation_dialog")  # drawn on its terminal: in a session the inbox shows the menu
 _WAITING = (*_DIALOGS, "agent_needs_input")
 _CALLED = "Claude Code calls this; hold connect claude sets it up"
-_TARGETS = ("file_path", "notebook_path", "path", "url")  # what it is done to: whole, or nobody is asked
+_TARGETS = ("file_path", "notebook_path", "path", "url")  # the target: shown whole, or not asked at all
 _PATHS = (*_TARGETS, "pattern", "query", "description")
 
 
-class Asking:
-    """One thing to ask people."""
+class HookQuestion:
+    """One question for a person."""
 
     __slots__ = ("key", "kind", "options", "text")
 
@@ -52,9 +52,11 @@ class Asking:
 
 
 def read(data: bytes) -> Json:
-    """The event on stdin, or a HoldfastError that says what is wrong with it."""
+    """Parse the event on stdin; raises HoldfastError if it is not valid."""
     if len(data) > INPUT_MAX:
-        raise HoldfastError("failed", f"a hook event of more than {INPUT_MAX} bytes", "Claude Code asks by itself")
+        raise HoldfastError(
+            "failed", f"a hook event of more than {INPUT_MAX} bytes", "Claude Code asks at its own terminal"
+        )
     try:
         event = json.loads(data)
     except ValueError:
@@ -65,17 +67,17 @@ def read(data: bytes) -> Json:
 
 
 def tag(event: Json) -> str:
-    """Marks what belongs to one conversation of Claude Code."""
+    """The label of all items of one Claude Code conversation."""
     return f"Claude Code {bounded(str(event.get('session_id') or '?'), 80)}"
 
 
 def dialog(event: Json) -> Json:
-    """Names what an item belongs to: the conversation, the agent inside it, and the call it is about."""
+    """The key of a dialog: the conversation, the agent inside it, and the tool call."""
     return {"conversation": tag(event), "agent": _agent(event), "call": _call(event)}
 
 
 def over(event: Json, now: float) -> Json | None:
-    """Which dialogs an event shows to be decided (model.asks.decided); None where it shows nothing of the kind."""
+    """The dialogs that an event shows to be decided (model.asks.decided); None if it shows none."""
     name = event["hook_event_name"]
     if name in ("UserPromptSubmit", "SessionEnd"):
         return {"conversation": tag(event)}
@@ -89,41 +91,41 @@ def over(event: Json, now: float) -> Json | None:
 
 
 def _agent(event: Json) -> str | None:
-    """A subagent asks and goes on by itself, whatever the conversation around it does."""
+    """The subagent, which asks and continues independently of its conversation."""
     return bounded(str(event["agent_id"]), 80) if event.get("agent_id") else None
 
 
 def _call(event: Json) -> str | None:
-    """The same for the request to use a tool and for its use: there is no id that both events have."""
+    """A key that is equal for the request to use a tool and for its use: the two events share no id."""
     if not event.get("tool_name"):
         return None
     given = json.dumps([event["tool_name"], event.get("tool_input")], sort_keys=True, default=str)
     return hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def asks(event: Json) -> list[Asking]:
-    """What people are to be asked and waited for; nothing where only Claude Code itself can ask."""
+def asks(event: Json) -> list[HookQuestion]:
+    """The questions for a person; empty if only Claude Code itself can ask."""
     name = event["hook_event_name"]
     if name == "PermissionRequest" and event.get("tool_name") != "AskUserQuestion":
         text = described(event)
-        return [Asking("approval", text)] if text else []
+        return [HookQuestion("approval", text)] if text else []
     if name == "PreToolUse" and event.get("tool_name") == "AskUserQuestion":
         return _questions(event)
     return []
 
 
 def described(event: Json) -> str | None:
-    """The tool and what it is about, without secrets; None where the whole of it cannot be shown."""
+    """The tool and its arguments, without secrets; None if they cannot be shown whole."""
     tool, given = event.get("tool_name"), event.get("tool_input")
     if not isinstance(tool, str) or not tool or not isinstance(given, dict):
         return None
     where = f"{bounded(tool, 100)} in {bounded(str(event.get('cwd') or '?'), VALUE_MAX)}"
     if any(isinstance(given.get(k), str) and len(given[k]) > VALUE_MAX for k in _TARGETS):
-        return None  # a name that is cut off is another name
+        return None  # a truncated name is a different name
     command, plan = given.get("command"), given.get("plan")
     if isinstance(command, str):
         if len(command) > COMMAND_MAX or hides_acts(command):
-            return None  # a yes to half a command is a yes to the other half, too
+            return None  # an approval of a truncated command would approve the hidden part too
         about = given.get("description")
         said = redact(command) + (f"\n# {bounded(about, VALUE_MAX)}" if isinstance(about, str) else "")
         return "\n".join([where, said, *_others(given, ("command", "description"))])
@@ -133,20 +135,20 @@ def described(event: Json) -> str | None:
 
 
 def _others(given: Json, shown: Sequence[str]) -> list[str]:
-    """The arguments besides those that were shown. All of them: one may be what turns a sandbox off."""
+    """All other arguments: one of them may turn a sandbox off."""
     lines = [f"{k}: {bounded(given[k], VALUE_MAX)}" for k in _PATHS if k not in shown and isinstance(given.get(k), str)]
     known = [*shown, *(k for k in _PATHS if isinstance(given.get(k), str))]
     return [*lines, *(f"{bounded(str(k), 60)}: {_sized(v)}" for k, v in given.items() if k not in known)]
 
 
 def _sized(value: object) -> str:
-    """A value that is not shown: how much it is. Numbers and switches are shown as they are."""
+    """The size of a value that is not shown; numbers and booleans are shown as they are."""
     if isinstance(value, bool | int | float) or value is None:
         return json.dumps(value)
     return f"({len(value)} characters)" if isinstance(value, str) else f"({len(json.dumps(value))} bytes of JSON)"
 
 
-def _questions(event: Json) -> list[Asking]:
+def _questions(event: Json) -> list[HookQuestion]:
     given = event.get("tool_input")
     questions = given.get("questions") if isinstance(given, dict) else None
     if not isinstance(questions, list) or not 0 < len(questions) <= QUESTIONS_MAX:
@@ -159,14 +161,14 @@ def _questions(event: Json) -> list[Asking]:
         labels = [o.get("label") for o in question.get("options") or [] if isinstance(o, dict)]
         options = [o for o in labels if isinstance(o, str) and o.strip()][:ASK_OPTIONS_MAX]
         if question.get("multiSelect"):  # several, joined by commas: an item's options are for one
-            found.append(Asking("question", f"{text}\n(several may be named: {', '.join(options)})", key=text))
+            found.append(HookQuestion("question", f"{text}\n(several may be named: {', '.join(options)})", key=text))
         else:
-            found.append(Asking("question", text, options, key=text))
+            found.append(HookQuestion("question", text, options, key=text))
     return found
 
 
-def answer(event: Json, asked: Sequence[Asking], items: Sequence[Json]) -> Json | None:
-    """The hook's output once people have spoken; None (Claude Code asks by itself) where somebody has not."""
+def answer(event: Json, asked: Sequence[HookQuestion], items: Sequence[Json]) -> Json | None:
+    """The hook's output for the given answers; None (Claude Code asks itself) if one is missing."""
     no = next((i for i in items if i["state"] == "denied"), None)
     if no is None and (not items or len(items) < len(asked) or any(i["state"] != "answered" for i in items)):
         return None
@@ -185,16 +187,16 @@ def answer(event: Json, asked: Sequence[Asking], items: Sequence[Json]) -> Json 
 
 def _reason(item: Json) -> str:
     why = item.get("answer_why")
-    return f"{_who(item)} said no" + (f": {bounded(str(why), MESSAGE_MAX)}" if why else "")
+    return f"{_who(item)} denied it" + (f": {bounded(str(why), MESSAGE_MAX)}" if why else "")
 
 
 def _who(item: Json) -> str:
     by = item.get("answered_by") or {}
-    return str(by.get("name") or "somebody")
+    return str(by.get("name") or "a person (unknown)")
 
 
 def notification(event: Json, in_session: bool) -> str | None:
-    """What an item says when Claude Code waits for somebody; None for news that waits for nobody."""
+    """The item's text when Claude Code waits for a person; None for other notifications."""
     kind = event.get("notification_type")
     if event["hook_event_name"] != "Notification" or kind not in _WAITING or (in_session and kind in _DIALOGS):
         return None
@@ -205,20 +207,20 @@ def notification(event: Json, in_session: bool) -> str | None:
 
 
 def context(name: str, text: str) -> Json:
-    """Words for the model, in an event that takes some."""
+    """The hook's output that adds text to the model's context."""
     if len(text) > CONTEXT_MAX:
         text = text[:CONTEXT_MAX] + f"\n… [{len(text) - CONTEXT_MAX} more characters: hold resume]"
     return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
 
 
 def said_meanwhile(items: Sequence[Json]) -> str:
-    """Answers to notifications, for the model that asked nothing and is told now."""
+    """Answers to earlier notifications, as text for the model."""
     lines = [f"- {_who(i)}: {i['answer']}" for i in items if i["state"] == "answered" and i["answer"]]
     return "\n".join(["While you waited, people answered through the Holdfast inbox:", *lines]) if lines else ""
 
 
 def note(event: Json) -> str | None:
-    """What is kept in the run when Claude Code stops or ends: that it did, and the beginning of its last words."""
+    """The note for the run when Claude Code stops or ends, with the beginning of its last message."""
     name = event["hook_event_name"]
     if name == "SessionEnd":
         return f"Claude Code's session ended ({bounded(str(event.get('reason') or 'other'), 60)})"

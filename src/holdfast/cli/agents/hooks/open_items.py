@@ -1,4 +1,4 @@
-"""What a hook remembers from one event to the next: which items a conversation has in the inbox, and no more."""
+"""The inbox items of a conversation, kept from one hook event to the next."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ASKS_KEPT = 16  # items of one conversation that may still bring an answer
+ASKS_KEPT = 16  # items of one conversation that may still be answered
 
 
-class Kept:
-    """A small file in the home for one conversation; a lost one costs an answer that nobody was waiting for."""
+class OpenItems:
+    """A small file in the home for one conversation. If it is lost, only late answers are lost."""
 
     def __init__(self, home: str, conversation: str) -> None:
         name = hashlib.sha256(conversation.encode("utf-8", "replace")).hexdigest()[:24]

@@ -12,7 +12,7 @@ from ....model.doctor_findings import Finding, fail, ok, some, warn
 from ....model.home import Home
 from ....system import kernel, source_build
 from ....version import VERSION
-from ..._io.blocking_socket import Wire, connect_socket
+from ..._io.blocking_socket import HostConnection, connect_socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def ask(home: Home) -> Answer:
         return Answer(None, e.strerror or str(e))
     pid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))[0]
     sock.settimeout(_ANSWER_S)
-    wire = Wire(sock)
+    wire = HostConnection(sock)
     try:
         wire.send({"op": "ping"})
         reply, _ = wire.receive()
