@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import asyncpg
+import psycopg
 
 import holdfast
 
@@ -43,50 +43,44 @@ async def migrate(run: Any) -> dict[str, int]:
 
 async def move(database: str, batch: int, step: Any) -> int:
     async with transaction(database, step) as db:
-        tag = await db.execute(
-            "INSERT INTO orders SELECT id, customer, cents / 100.0, $1::bigint FROM old_orders WHERE id / $2 = $1",
-            batch,
-            BATCH,
+        done = await db.execute(
+            "INSERT INTO orders SELECT id, customer, cents / 100.0, %(batch)s FROM old_orders"
+            " WHERE id / %(size)s = %(batch)s",
+            {"batch": batch, "size": BATCH},
         )
-        return int(tag.split()[-1])
+        return int(done.rowcount)
 
 
 async def rows_moved(database: str, batch: int, step: Any) -> int | None:
     """Asked when a worker died in `move`: what is there, or None. It draws the line too: from here on the dead one,
     should it only have been asleep, cannot move this batch any more."""
     async with transaction(database, step) as db:
-        return await db.fetchval("SELECT COUNT(*) FROM orders WHERE batch = $1", batch) or None
+        found = await db.execute("SELECT COUNT(*) FROM orders WHERE batch = %s", (batch,))
+        return (await found.fetchone())[0] or None
 
 
 @asynccontextmanager
 async def transaction(database: str, step: Any) -> AsyncIterator[Any]:
     """All or nothing, and only for the newest worker: the target remembers the highest epoch it has seen."""
     # A worker that was stopped in here holds a lock: after ten seconds the server takes it away.
-    settings = {"idle_in_transaction_session_timeout": "10000"}
-    db = await asyncpg.connect(database, server_settings=settings)
-    try:
-        async with db.transaction():
-            tag = await db.execute(
-                "INSERT INTO fence VALUES ($1, $2) ON CONFLICT (run) DO UPDATE SET epoch = excluded.epoch"
-                " WHERE excluded.epoch >= fence.epoch",
-                step.run,
-                step.epoch,
-            )
-            if tag != "INSERT 0 1":
-                raise holdfast.Fenced(f"the database knows a newer worker than epoch {step.epoch}")
-            yield db
-    finally:
-        await db.close(timeout=5)
+    settings = "-c idle_in_transaction_session_timeout=10000"
+    async with await psycopg.AsyncConnection.connect(database, options=settings) as db:
+        fenced = await db.execute(
+            "INSERT INTO fence VALUES (%s, %s) ON CONFLICT (run) DO UPDATE SET epoch = excluded.epoch"
+            " WHERE excluded.epoch >= fence.epoch",
+            (step.run, step.epoch),
+        )
+        if fenced.rowcount != 1:
+            raise holdfast.Fenced(f"the database knows a newer worker than epoch {step.epoch}")
+        yield db
 
 
 async def fill(database: str, rows: int) -> None:
-    db = await asyncpg.connect(database)
-    try:
+    async with await psycopg.AsyncConnection.connect(database) as db:
         await db.execute(SCHEMA)
-        made = [(n, f"customer {n % 97}", n * 7) for n in range(rows)]
-        await db.copy_records_to_table("old_orders", records=made)
-    finally:
-        await db.close()
+        async with db.cursor().copy("COPY old_orders FROM STDIN") as sent:
+            for n in range(rows):
+                await sent.write_row((n, f"customer {n % 97}", n * 7))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.model.errors import HoldfastError
 from holdfast.store.postgres import PostgresStore
+from holdfast.store.postgres_connection import Away, Connection
 from holdfast.testing.store import refused
 from holdfast.testing.work import working
 from holdfast.work.service import Work
@@ -100,23 +102,29 @@ async def test_a_server_that_stays_away_is_told_in_the_end(server: Server) -> No
     await store.close()
 
 
-async def test_a_commit_whose_answer_was_lost_is_recognised_and_not_applied_again(server: Server) -> None:
+def losing(connection: type[Connection], monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """The answers to so many commits in a row do not come; then one does. How many were lost."""
+    plain, lost = connection.ask, [0]
+
+    def ask(self: Connection, queries: Any) -> Any:
+        rows = plain(self, queries)
+        if any(q.sql == "COMMIT" or (q.sql.startswith("WITH held") and "INSERT" in q.sql) for q in queries):
+            if lost[0] % (times + 1) < times:
+                lost[0] += 1
+                raise Away("the answer did not come")
+            lost[0] += 1
+        return rows
+
+    monkeypatch.setattr(connection, "ask", ask)
+    return lost
+
+
+async def test_a_commit_whose_answer_was_lost_is_recognised_and_not_applied_again(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with working(server.url()) as work:
         made = await work.begin_run(worker="w")
-        store = work.store
-        assert isinstance(store, PostgresStore)
-        plain, lost = store._once, 0
-
-        async def losing(connection, transaction, begin):
-            nonlocal lost
-            value = await plain(connection, transaction, begin)
-            if lost < 3:
-                lost += 1
-                raise ConnectionResetError("the answer did not come")
-            lost = 0
-            return value
-
-        store._once = losing  # type: ignore[method-assign]
+        lost = losing(Connection, monkeypatch, 3)
         mine = {"run": made["run"], "epoch": made["epoch"]}
         assert (await work.step_begin(key="k", **mine))["decision"] == "execute"
         assert (await work.step_end(key="k", result=1, **mine))["state"] == "done"
@@ -124,65 +132,100 @@ async def test_a_commit_whose_answer_was_lost_is_recognised_and_not_applied_agai
         again = await work.begin_run(task="t", worker="w")
         assert (again["epoch"], again["n"], again["resumed"]) == (1, 1, False)
         await work.run_end(**mine)
-        store._once = plain  # type: ignore[method-assign]
+        assert lost[0] >= 5 * 4
+        monkeypatch.undo()
         kinds = [e["kind"] for e in await work.log_read(run=made["run"])]
         assert kinds == ["run", "action", "observation", "note", "run"]
         assert seq == 4
 
 
-async def test_a_step_that_goes_as_foreseen_is_one_statement_and_one_whose_answer_is_lost_is_not_done_twice(
-    server: Server,
+async def test_a_step_on_remembered_rows_is_one_statement_and_one_whose_answer_is_lost_is_not_done_twice(
+    server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with working(server.url()) as work:
-        store = work.store
-        assert isinstance(store, PostgresStore)
         made = await work.begin_run(worker="w", ttl_s=600)
         mine: dict[str, Any] = {"run": made["run"], "epoch": made["epoch"]}
-        once, quickly, transactions = store._once, store.quick, 0
+        plain, said = Connection.ask, list[int]()
 
-        async def counted(*args: Any) -> Any:
-            nonlocal transactions
-            transactions += 1
-            return await once(*args)
+        def counted(self: Connection, queries: Any) -> Any:
+            said.append(len(queries))
+            return plain(self, queries)
 
-        store._once = counted  # type: ignore[method-assign, assignment]
         await work.call("step_begin", key="a", args=[1], **mine)
+        monkeypatch.setattr(Connection, "ask", counted)
         await work.call("step_next", ended={"key": "a", "request": "r", "result": 1}, key="b", **mine)
         await work.call("step_end", key="b", result=2, **mine)
         await work.call("step_end", key="c", effect="none", result=3, **mine)
-        assert transactions == 0
-
-        async def lost(quick: Any) -> bool:
-            assert await quickly(quick)
-            return False  # what the store makes of a connection that broke after the commit
-
-        store.quick = lost  # type: ignore[method-assign]
+        assert said == [1, 1, 1]  # one message of one statement each
+        monkeypatch.undo()
+        losing(Connection, monkeypatch, 1)
         assert (await work.call("step_begin", key="d", **mine))["decision"] == "execute"
         ended = {"key": "d", "request": "r2", "result": 4}
         assert (await work.call("step_next", ended=ended, key="e", **mine))["decision"] == "execute"
         await work.call("step_end", key="e", result=5, **mine)
-        assert transactions == 3
+        monkeypatch.undo()
         steps = {s["key"]: (s["state"], s["result"], s["tries"]) for s in await work.step_ls(run=made["run"])}
         assert steps == {key: ("done", n, 1) for n, key in enumerate("abcde", 1)}
         assert [e["seq"] for e in await work.log_read(run=made["run"])] == list(range(1, 11))
 
 
+async def _steps(work: Work, mine: dict[str, Any], name: str, begun: asyncio.Event, done: list[str]) -> str:
+    for n in range(25):
+        try:
+            await work.call("step_begin", key=f"{name}{n}", **mine)
+            await work.call("step_end", key=f"{name}{n}", result=n, **mine)
+        except HoldfastError as e:
+            return e.code
+        done.append(f"{name}{n}")
+        begun.set()
+    return "all"
+
+
+async def test_hosts_that_race_for_a_run_leave_no_hole_and_nothing_after_a_takeover(server: Server) -> None:
+    """Each remembers rows that the others have changed."""
+    url, rounds = server.url(), 6
+    stores = [await PostgresStore.open(url) for _ in range(4)]
+    first, hosts = Work(stores[0], "b"), [Work(store, "b") for store in stores[1:]]
+    for _ in range(rounds):
+        made = await first.begin_run(worker="w", ttl_s=3600)
+        mine = {"run": made["run"], "epoch": made["epoch"]}
+        begun, done = asyncio.Event(), list[str]()
+
+        workers = [
+            asyncio.create_task(_steps(work, mine, name, begun, done)) for work, name in zip(hosts, "xyz", strict=True)
+        ]
+        await begun.wait()
+        taken = await first.begin_run(run=made["run"], worker="w", ttl_s=3600)
+        assert set(await asyncio.gather(*workers)) <= {"fenced", "all"}
+        log = await first.log_read(run=made["run"])
+        assert [e["seq"] for e in log] == list(range(1, len(log) + 1))
+        epochs = [e["epoch"] for e in log]
+        after = epochs.index(taken["epoch"])
+        assert set(epochs[after:]) == {taken["epoch"]}
+        states = {s["key"]: s["state"] for s in await first.step_ls(run=made["run"])}
+        assert {states[key] for key in done} <= {"done"}
+        assert set(states.values()) <= {"done", "in_doubt"}
+    for store in stores:
+        await store.close()
+
+
 STOPPED = """
-import asyncio, os, signal, sys
-from holdfast.store import postgres
+import asyncio, signal, sys, threading
+from holdfast.store import postgres_connection as connections
 from holdfast.store.open import open_store
 from holdfast.work.service import Work
-postgres._SETTINGS["idle_in_transaction_session_timeout"] = "1000"  # the test's patience, not the product's
+connections.SETTINGS["idle_in_transaction_session_timeout"] = "1000"  # the test's patience, not the product's
 
 async def main(url, run, epoch):
     store = await open_store(url)
-    plain = store._execute
-    async def execute(connection, query):
-        rows = await plain(connection, query)
-        if "FOR UPDATE" in postgres.translate(query.sql):
-            os.kill(os.getpid(), signal.SIGSTOP)  # with the row lock in hand
+    plain = connections.Connection.ask
+    def ask(self, queries):
+        rows = plain(self, queries)
+        if any("{for_update}" in q.sql for q in queries):
+            # With the row lock in hand; sent to this thread, which else might go on for a moment.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         return rows
-    store._execute = execute
+    connections.Connection.ask = ask
     try:
         await Work(store).log_append(run=run, body="late", epoch=epoch)
         print("written", flush=True)

@@ -54,7 +54,7 @@ def flood(line: KeeperLine, size: int) -> int:
             break
         for kind, payload in decoder.feed(data):
             if kind == keeper_frames.ACK:
-                answered = max(answered, keeper_frames.parse_pair(payload)[0])
+                answered = max(answered, keeper_frames.parse_ack(payload)[0])
                 accepted += size
             elif kind == keeper_frames.RESULT:
                 answered = max(answered, int(keeper_frames.parse_json(payload).get("seq") or 0))

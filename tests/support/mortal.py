@@ -1,6 +1,6 @@
 """Workers that die at a chosen point: a process that forks one per job, which kills itself at its nth boundary.
 
-A boundary is the moment before each statement that writes (BEGIN and COMMIT too), after each COMMIT, and around each
+A boundary is the moment before each statement that writes (BEGIN and COMMIT too; of PostgreSQL, before each message that has one), after each COMMIT, and around each
 effect on the world; at a read nothing is different from the boundary before it. Run as
 `python -m tests.support.mortal`: jobs come as JSON lines, and each is answered with how its worker ended.
 """
@@ -37,13 +37,13 @@ def writes(sql: str) -> bool:
 
 
 def commits(sql: str) -> bool:
-    """Also a statement that is a transaction of its own (store/postgres_quick.py)."""
-    return sql == "COMMIT" or (sql.lstrip().startswith("WITH") and "INSERT INTO log" in sql)
+    """Also a statement that is a transaction of its own (store/postgres.py)."""
+    return sql == "COMMIT" or (sql.startswith("WITH held") and "INSERT INTO log" in sql)
 
 
 def watch_statements(boundaries: Boundaries) -> None:
     """In this process, every writing statement has a boundary before it, and COMMIT one after it too."""
-    import asyncpg
+    from holdfast.store.postgres_connection import Connection
 
     class Watched(sqlite3.Connection):
         def execute(self, *args: Any) -> sqlite3.Cursor:
@@ -61,19 +61,17 @@ def watch_statements(boundaries: Boundaries) -> None:
 
     sqlite3.connect = connect  # type: ignore[assignment]
 
-    kind = asyncpg.Connection
-    for name in ("execute", "fetch"):
-        plain = getattr(kind, name)
+    plain_ask = Connection.ask
 
-        async def watched(self: Any, *args: Any, _plain: Any = plain, **options: Any) -> Any:
-            if writes(args[0]):
-                boundaries.tick()
-            answer = await _plain(self, *args, **options)
-            if commits(args[0]):
-                boundaries.tick()
-            return answer
+    def ask(self: Connection, queries: Any) -> Any:
+        if any(writes(query.sql) for query in queries):
+            boundaries.tick()
+        answer = plain_ask(self, queries)
+        if any(commits(query.sql) for query in queries):
+            boundaries.tick()
+        return answer
 
-        setattr(kind, name, watched)
+    Connection.ask = ask  # type: ignore[method-assign]
 
 
 def _child(job: Json) -> int:

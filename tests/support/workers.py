@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import asyncpg
+import psycopg
 
 from tests.support.home import HOLD, HomeForTests, until
 
@@ -44,19 +43,13 @@ class Table:
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         if self.module == "migrate_postgres":
-            return asyncio.run(self._ask(sql))
+            with psycopg.connect(self.database) as server:
+                return server.execute(sql.encode()).fetchall()
         db = sqlite3.connect(self.database, timeout=60)
         try:
             return db.execute(sql).fetchall()
         finally:
             db.close()
-
-    async def _ask(self, sql: str) -> list[tuple[Any, ...]]:
-        db = await asyncpg.connect(self.database)
-        try:
-            return [tuple(row) for row in await db.fetch(sql)]
-        finally:
-            await db.close()
 
     def moved(self) -> int:
         """Batches that are there."""

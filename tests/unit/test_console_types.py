@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,13 @@ def _declared(text: str) -> dict[str, set[str]]:
     schemas = text[text.index("    schemas: {") : text.index("    responses: never;")]
     found = re.finditer(r"^ {8}(\w+): (?:\{(.*?)^ {8}\}|[^{].*?);$", schemas, re.MULTILINE | re.DOTALL)
     return {m[1]: set(re.findall(r'^ {12}"?(\w+)"?\??:', m[2] or "", re.MULTILINE)) for m in found}
+
+
+def test_the_document_is_what_the_source_makes_of_it() -> None:
+    command = [sys.executable, "-P", "-m", "holdfast.console.http.openapi"]
+    env = {**os.environ, "PYTHONPATH": str(WEB.parent / "src")}
+    made = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert made == (WEB / "openapi.json").read_text(), "run scripts/openapi"
 
 
 def test_the_declarations_have_every_schema_of_the_document_with_its_properties() -> None:

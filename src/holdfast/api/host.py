@@ -33,9 +33,11 @@ class StoreUse(Act["Json"], op="store_use", right="enrol", on="host", durable="j
     cache: str | None = None
 
 
+class StoreMigrate(Operation["Json"], op="store_migrate", right="enrol", on="host"):
+    """Copy the work from this home's file to an empty PostgreSQL database, and check it; the file stays as it was."""
+
+    url: str
+
+
 class RestoreConfirm(Act["Json"], op="restore_confirm", right="enrol", on="host", durable="journal"):
     """What a restored backup has the host run may run from now on."""
-
-
-class Parked(Operation["None"], op="parked", right="work", on="own", repeat="always"):
-    """A worker that writes to the home's server itself has parked or freed a run there."""

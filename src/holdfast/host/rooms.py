@@ -136,7 +136,7 @@ class Rooms:
                 ),
             ),
             (web, web.WebParts(d.web, d.operators, d.tokens, d.logins, d.journal)),
-            (store, store.StoreParts(d.home, d.stores, self._work_store, d.journal, parked)),
+            (store, store.StoreParts(d.home, d.stores, self._work_store, d.journal)),
         ]
 
     def heard(self, session: Session, event: Json) -> None:

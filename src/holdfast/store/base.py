@@ -27,7 +27,7 @@ Columns are text, integers (64 bits) and bytes. Times are microseconds. JSON is 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -41,17 +41,6 @@ class Query(NamedTuple):
 
 
 Transaction = Generator[Query, list[Row], T]
-
-
-class Quick(NamedTuple):
-    """A transaction that nearly always does the same: each backend has a shorter way for it, of this name.
-
-    Where things are as foreseen, `answer` is what the transaction would have returned.
-    """
-
-    name: str
-    args: tuple[Any, ...]
-    answer: Any
 
 
 class Store(Protocol):
@@ -68,14 +57,21 @@ class Store(Protocol):
         """
         ...
 
-    async def quick(self, quick: Quick) -> bool:
-        """Whether things were as foreseen: then it is done, and on disk. Else nothing was changed, or the answer was
-        lost: the transaction itself is to be run, which finds out, and says what is the matter."""
+    async def decide(self, change: Change[T]) -> T:
+        """Make a change as its rule decides; the answer, once it is on disk. Also run more than once, as `write`."""
         ...
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
         """Run it against one consistent state, without locks; it must not write."""
         ...
+
+    def write_now(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """`write`, `decide` and `read` for a thread that can wait."""
+        ...
+
+    def decide_now(self, change: Change[T]) -> T: ...
+
+    def read_now(self, transaction: Callable[[], Transaction[T]]) -> T: ...
 
     async def close(self) -> None: ...
 
@@ -151,6 +147,42 @@ class LogEntry(NamedTuple):
     epoch: int
     step: str | None
     body: str  # JSON
+    request: str | None = None  # that wrote it, where a repetition has to find it
+
+
+class Rows(NamedTuple):
+    """What a rule decides on: rows of one run as they stand under the lock of its attempt."""
+
+    held: Held
+    last: int  # the number of the run's last log entry; 0: there is none
+    steps: dict[str, Step]  # those of the named ones that exist, by key
+    before: int | None = None  # the number of the entry that this request wrote before
+
+
+class Put(NamedTuple):
+    """What a rule wants written. Where a step is among it, an entry of its run's log is, too: the number of the last
+    entry is the version of a run's rows."""
+
+    new: tuple[Step, ...] = ()
+    changed: tuple[Step, ...] = ()
+    log: tuple[LogEntry, ...] = ()
+
+    def __add__(self, other: tuple[Any, ...]) -> Put:
+        """This, then the other."""
+        new, changed, log = other
+        return Put(self.new + new, self.changed + changed, self.log + log)
+
+
+class Change(NamedTuple, Generic[T]):
+    """One change of a run's steps and log: which rows it is decided on, and the rule that decides.
+
+    `decide` is pure: the answer and what is to be written, or a HoldfastError and nothing is.
+    """
+
+    run: str
+    keys: tuple[str, ...]
+    decide: Callable[[Rows], tuple[T, Put]]
+    request: str | None = None  # whose entry of the log is looked for
 
 
 class Ref(NamedTuple):

@@ -8,35 +8,32 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import asyncpg
+import psycopg
 
 from ..model.errors import HoldfastError, not_found
 from .postgres import PostgresStore
+from .postgres_connection import as_ours
 
-Row = tuple[Any, ...]
-_ROWS = 500  # of one message to the server: rows hold up to 8 MiB, most hold a few hundred bytes
-_BYTES = 8 << 20  # or so many bytes of text and content
-_CLOSE_S = 5.0  # a server that went away is not waited for
+Server = psycopg.Connection[Any]
+_ROWS = 100  # read back at once: rows hold up to 8 MiB, most hold a few hundred bytes
 _OWN = frozenset({"schema_version", "guard"})  # each database has its own
 
 
-async def copy(path: str, url: str, tell: Callable[[str, int], None]) -> list[dict[str, Any]]:
+def copy(path: str, url: str) -> list[dict[str, Any]]:
     """Copy it; the tables with their counts and hashes, the same on both sides."""
     source = _open(path)
     try:
-        store = await PostgresStore.open(url)  # with its schema
-        await store.close()
+        store = PostgresStore(url)
+        store.prepare()  # with its schema
         try:
-            server = await asyncpg.connect(url)
-            try:
-                return await _copy(source, path, server, store.shown, tell)
-            finally:
-                await server.close(timeout=_CLOSE_S)
-        except (OSError, asyncpg.InterfaceError, asyncpg.PostgresError) as e:  # rolled back: nothing was kept
-            raise store.explain(e) from e
+            with psycopg.connect(url) as server:
+                server.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+                return _copy(source, path, server, store.shown)
+        except psycopg.Error as e:  # rolled back: nothing was kept
+            raise store.explain(as_ours(e)) from e
     finally:
         source.close()
 
@@ -50,22 +47,20 @@ def _open(path: str) -> sqlite3.Connection:
     return source
 
 
-async def _copy(
-    source: sqlite3.Connection, path: str, server: Any, shown: str, tell: Callable[[str, int], None]
-) -> list[dict[str, Any]]:
+def _copy(source: sqlite3.Connection, path: str, server: Server, shown: str) -> list[dict[str, Any]]:
     source.execute("BEGIN")  # one state for all that follows
     _check_leases(source)
     tables = in_order(source)
     report = []
-    async with server.transaction(isolation="repeatable_read"):
-        await _check_versions(source, server, path, shown)
+    with server.transaction():
+        _check_versions(source, server, path, shown)
         for table in tables:
-            if await server.fetchval(f'SELECT EXISTS (SELECT 1 FROM "{table}")'):
+            if _value(server, f'SELECT EXISTS (SELECT 1 FROM "{table}")'):
                 raise HoldfastError("conflict", f"{shown} has work in it already", "name an empty database")
         for table in tables:
             columns, key = _columns(source, table)
-            rows, digest = await _send(source, server, table, columns, key)
-            there = await _read_back(server, table, columns, key)
+            rows, digest = _send(source, server, table, columns, key)
+            there = _read_back(server, table, columns, key)
             if there != (rows, digest):
                 raise HoldfastError(
                     "store_damaged",
@@ -73,7 +68,6 @@ async def _copy(
                     "nothing was kept; please report it",
                 )
             report.append({"table": table, "rows": rows, "sha256": digest})
-            tell(table, rows)
         source.execute("COMMIT")
         source.execute("BEGIN")
         again = [(table, *_digest_of(source, table)) for table in tables]
@@ -93,9 +87,15 @@ def _check_leases(source: sqlite3.Connection) -> None:
         raise HoldfastError("busy", f"a run is held by {held[0]}", "stop the workers first, or let the lease run out")
 
 
-async def _check_versions(source: sqlite3.Connection, server: Any, path: str, shown: str) -> None:
+def _value(server: Server, sql: str) -> Any:
+    found = server.execute(sql.encode()).fetchone()
+    assert found is not None  # these always have a row
+    return found[0]
+
+
+def _check_versions(source: sqlite3.Connection, server: Server, path: str, shown: str) -> None:
     here = source.execute("SELECT MAX(version) FROM schema_version").fetchone()[0]
-    there = await server.fetchval("SELECT MAX(version) FROM schema_version")
+    there = _value(server, "SELECT MAX(version) FROM schema_version")
     if here != there:
         raise HoldfastError("store_newer", f"{path} has schema {here} and {shown} has {there}", "hold down, then again")
 
@@ -157,34 +157,30 @@ def _digest_of(source: sqlite3.Connection, table: str) -> tuple[int, str]:
     return digest.value
 
 
-async def _send(
-    source: sqlite3.Connection, server: Any, table: str, columns: list[str], key: list[str]
+def _send(
+    source: sqlite3.Connection, server: Server, table: str, columns: list[str], key: list[str]
 ) -> tuple[int, str]:
-    digest, batch, size = Digest(), list[Row](), 0
-    for row in source.execute(_select(table, columns, key)):
-        digest.add(row)
-        batch.append(row)
-        size += sum(len(v) for v in row if isinstance(v, (str, bytes)))
-        if len(batch) >= _ROWS or size >= _BYTES:
-            await server.copy_records_to_table(table, records=batch, columns=columns)
-            batch, size = [], 0
-    if batch:
-        await server.copy_records_to_table(table, records=batch, columns=columns)
+    digest = Digest()
+    names = ", ".join(f'"{c}"' for c in columns)
+    with server.cursor().copy(f'COPY "{table}" ({names}) FROM STDIN'.encode()) as sent:
+        for row in source.execute(_select(table, columns, key)):
+            digest.add(row)
+            sent.write_row(row)
     return digest.value
 
 
-async def _read_back(server: Any, table: str, columns: list[str], key: list[str]) -> tuple[int, str]:
+def _read_back(server: Server, table: str, columns: list[str], key: list[str]) -> tuple[int, str]:
     """In the same order as SQLite's: by bytes, whatever language the database sorts in."""
-    types = {
-        r["column_name"]: r["data_type"]
-        for r in await server.fetch(
-            "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = $1"
-            " AND table_schema = current_schema()",
-            table,
-        )
-    }
+    about = server.execute(
+        "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s"
+        " AND table_schema = current_schema()",
+        (table,),
+    )
+    types = dict(about.fetchall())
     order = [c + (' COLLATE "C"' if types[c.strip('"')] == "text" else "") for c in key]
     digest = Digest()
-    async for row in server.cursor(_select(table, columns, order), prefetch=_ROWS):
-        digest.add(tuple(row))
+    with server.cursor("read_back", binary=True) as found:  # a few rows at a time: they hold up to 8 MiB each
+        found.itersize = _ROWS
+        for row in found.execute(_select(table, columns, order).encode()):
+            digest.add(row)
     return digest.value

@@ -1,335 +1,345 @@
-"""The work in PostgreSQL: row locks, the server's clock, and a restart of the server is waited out."""
+"""The work in PostgreSQL: one writing connection for all callers of a host, row locks, the server's clock.
+
+A restart of the server is waited out. All that callers in line decide on remembered rows is one transaction of one
+round trip; every other change and transaction is one of its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-import ssl
+import threading
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import Any, Self, TypeVar
 
 from ..model.errors import HoldfastError
 from ..model.limits import STORE_WAIT_S
 from ..model.work.store_setting import without_password
-from .base import Query, Quick, Row, Transaction
+from . import queries
+from .base import Change, Query, Row, Step, Transaction
+from .group_commit import GroupCommit, Job, LineStore, Readers, closed
 from .migrations import VERSIONS, all_migrations, outstanding, statements
-from .postgres_quick import TEXTS
+from .postgres_connection import Away, Connection, Refused, translate
+from .remembered import Guess, Remembered
 
-try:
-    import asyncpg
-except ImportError:
-    raise HoldfastError(
-        "failed", "a PostgreSQL store needs the package asyncpg", "pip install 'holdfast[postgres]'"
-    ) from None
+__all__ = ["PostgresStore", "translate"]
 
 T = TypeVar("T")
 log = logging.getLogger("holdfast.store")
 
 _WORDS = {"int": "BIGINT", "bytes": "BYTEA", "strict": "", "server": ""}
-_MARKS = {
-    "{now}": "(extract(epoch from clock_timestamp()) * 1000000)::bigint",
-    "{for_update}": "FOR UPDATE",
-    "{for_share}": "FOR SHARE",
-}
-_CONNECTIONS_MAX = 8  # of one process: transactions are short, and a server has about a hundred for everybody
-_STATEMENTS_KEPT = 256  # prepared on each connection: more than the work plane has
-_CONNECT_S = 10.0  # one attempt to connect; a server that starts answers sooner, with a refusal
+_READERS = 2  # connections that read: a long look keeps no short one waiting
 _PAUSE_S, _PAUSE_MAX_S = 0.05, 2.0  # between attempts, doubling
 _CLASHES_MAX = 10  # a transaction that lost a deadlock is run again so often
+_CLASH = frozenset({"40001", "40P01"})
 _MIGRATION_LOCK = 0x686F6C64  # "hold": two processes that open a new database at once take turns
-_LOCK_TIMEOUT = "30s"  # as the server writes it
-_SETTINGS = {
-    # A worker that is stopped in the middle of a transaction keeps a row lock; the server takes it away after this,
-    # so that a standby is not stopped with it.
-    "idle_in_transaction_session_timeout": "10000",
-    "lock_timeout": _LOCK_TIMEOUT,  # longer than the above: what is still locked then is somebody's open psql
-}
-
-# Behind a pooler that lends a connection for one transaction (PgBouncer) nothing can be set for longer than that.
-_SETTINGS_LOCAL = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in _SETTINGS.items())
-_SYNCHRONOUS = (
-    "SELECT set_config('synchronous_commit', 'on', {local}) WHERE current_setting('synchronous_commit') = 'off'"
-)
-
-# The server goes, is going, or is coming back: wait. Everything else a repetition would not mend.
-AWAY = (
-    asyncpg.exceptions.AdminShutdownError,
-    asyncpg.exceptions.CrashShutdownError,
-    asyncpg.exceptions.CannotConnectNowError,
-    asyncpg.exceptions.IdleInTransactionSessionTimeoutError,
-    asyncpg.exceptions.TooManyConnectionsError,
-    asyncpg.exceptions.PostgresConnectionError,
-    asyncpg.exceptions.InterfaceError,
-    asyncpg.exceptions.InternalClientError,  # the line broke while the driver was between two states
-    ConnectionError,
-    TimeoutError,
-    OSError,
-)
-# How a pooler shows itself: it refuses settings at the start, or a statement was prepared on another connection.
-_STRANGER = (asyncpg.exceptions.InvalidSQLStatementNameError, asyncpg.exceptions.DuplicatePreparedStatementError)
-_CLASH = (asyncpg.exceptions.SerializationError, asyncpg.exceptions.DeadlockDetectedError)
+_BEGIN, _COMMIT, _ROLLBACK = Query("BEGIN"), Query("COMMIT"), Query("ROLLBACK")
+_BEGIN_READING = Query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
 
-class PostgresStore:
-    """`await PostgresStore.open(url)`; belongs to the event loop that opened it."""
+class PostgresStore(LineStore):
+    """`await PostgresStore.open(url)`; any number of coroutines and threads may write at the same time."""
 
     def __init__(self, url: str, wait_s: float = STORE_WAIT_S) -> None:
         self.url = url
         self.shown = without_password(url)
         self.wait_s = wait_s
-        self._idle: list[asyncpg.Connection[Any]] = []
-        self._gate = asyncio.Semaphore(_CONNECTIONS_MAX)
-        self._texts: dict[str, str] = {}
-        self._pooled = False  # behind a pooler: only what is within one transaction holds together
-        self._closed = False
+        self._writer: Connection | None = None
+        self._remembered = Remembered()
+        self._ahead = 0  # of the server's clock before ours, in microseconds: for times that are shown, never compared
+        self._idle: list[Connection] = []  # that read
+        self._free = threading.Semaphore(_READERS)
+        self._pooled = False
 
     @classmethod
     async def open(
         cls, url: str, migrations: list[tuple[int, str]] | None = None, *, wait_s: float = STORE_WAIT_S
     ) -> Self:
         self = cls(url, wait_s)
-        known = migrations or all_migrations()
-        try:
-            async with self._connection() as connection, connection.transaction():
-                await self._migrate(connection, known)  # a wrong address is told at once, not waited for
-        except AWAY as e:
-            raise self._unreachable(e) from None
-        except asyncpg.PostgresError as e:
-            await self.close()
-            raise self._explain(e) from e
-        except HoldfastError:
-            await self.close()
-            raise
+        await asyncio.to_thread(self._open, migrations or all_migrations())
+        self.line = GroupCommit(self._commit, end=self._end)
+        self.readers = Readers(self._look, end=self._end_reading, threads=_READERS)
         return self
 
-    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
-        return await self._patiently(transaction, "BEGIN")
+    def prepare(self) -> None:
+        """Bring the schema up to date, and leave."""
+        self._open(all_migrations())
+        self._drop()
 
-    async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
-        return await self._patiently(transaction, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-
-    async def close(self) -> None:
-        self._closed = True
-        while self._idle:
-            connection = self._idle.pop()
-            try:
-                await connection.close(timeout=2)
-            except (*AWAY, asyncpg.PostgresError):
-                connection.terminate()
-
-    def terminate(self) -> None:
-        """Close at once, for a caller that cannot wait; what was acknowledged is safe."""
-        self._closed = True
-        while self._idle:
-            self._idle.pop().terminate()
-
-    # -- one transaction -------------------------------------------------------------------------------------------
-
-    async def quick(self, quick: Quick) -> bool:
-        """Whether one statement did it all."""
-        if self._pooled:
-            return False
-        text = self._texts.get(quick.name)
-        if text is None:
-            text = self._texts[quick.name] = translate(TEXTS[quick.name])
+    def _open(self, known: list[tuple[int, str]]) -> None:
         try:
-            async with self._connection() as connection:
-                return bool(await connection.fetch(text, *quick.args))
-        except (*AWAY, *_CLASH, *_STRANGER, asyncpg.exceptions.UniqueViolationError):
-            return False
-        except asyncpg.PostgresError as e:
-            raise self._explain(e) from e
+            connection = self._connected()
+            try:
+                self._migrate(connection, known)  # a wrong address is told at once, not waited for
+            except BaseException:
+                self._drop()
+                raise
+        except (Away, Refused) as e:
+            raise self.explain(e) from None
 
-    async def _patiently(self, transaction: Callable[[], Transaction[T]], begin: str) -> T:
+    def _migrate(self, connection: Connection, known: list[tuple[int, str]]) -> None:
+        has = connection.ask([Query("SELECT to_regclass('schema_version') IS NOT NULL")])[0][0][0]
+        version = connection.ask([Query("SELECT MAX(version) FROM schema_version")])[0][0][0] if has else 0
+        if not outstanding(version or 0, known, self.shown):
+            return
+        lock = Query("SELECT pg_advisory_xact_lock(?)", (_MIGRATION_LOCK,))
+        connection.ask([_BEGIN, lock, Query(statements(VERSIONS, _WORDS)[0])])
+        version = connection.ask([Query("SELECT COALESCE(MAX(version), 0) FROM schema_version")])[0][0][0]
+        for number, sql in outstanding(version, known, self.shown):
+            for statement in statements(sql, _WORDS):
+                connection.ask([Query(statement)])
+            connection.ask([Query("INSERT INTO schema_version VALUES (?, {now})", (number,))])
+        connection.ask([_COMMIT])
+
+    # -- under the turn --------------------------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        self._drop()
+
+    def _drop(self) -> None:
+        self._remembered.forget()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _connected(self) -> Connection:
+        if self._writer is None:
+            self._writer = self._connect()
+        return self._writer
+
+    def _connect(self) -> Connection:
+        made = Connection(self.url)
+        if made.pooled and not self._pooled:
+            self._pooled = True
+            log.info("%s is behind a pooler: each transaction brings its own settings", self.shown)
+        return made
+
+    def _commit(self, batch: list[Job]) -> None:
+        """What is decided on remembered rows shares one commit; each of the others has its own."""
+        with self._telling(batch):
+            for job in self._patiently(partial(self._guessed, batch), self._drop):
+                with self._telling([job]):
+                    self._patiently(partial(self._alone, job), self._drop)
+
+    @contextlib.contextmanager
+    def _telling(self, jobs: list[Job]) -> Iterator[None]:
+        """Whatever is raised belongs to these callers, not to this thread."""
+        try:
+            yield
+        except BaseException as e:  # noqa: BLE001 - see above
+            for job in jobs:
+                job.error = job.error or e
+
+    def _patiently(self, work: Callable[[], T], drop: Callable[[], None]) -> T:
         """Run it; again when it lost a deadlock, and again when the server went away, also in the commit.
 
-        The last is why a transaction recognises what it did before: the commit may have been done.
+        The last is why what is written recognises what it did before: the commit may have been done.
         """
         clashes, waited_since, pause = 0, 0.0, _PAUSE_S
         while True:
             try:
-                async with self._connection() as connection:
-                    value = await self._once(connection, transaction, begin)
-            except (*_CLASH, *_STRANGER) as e:
-                if isinstance(e, _STRANGER):
-                    self._behind_pooler()
+                value = work()
+            except Refused as e:
+                if e.code not in _CLASH:
+                    raise self.explain(e) from e
                 clashes += 1
                 if clashes > _CLASHES_MAX:
                     raise HoldfastError("busy", f"{self.shown}: {e}", "try again") from None
-            except AWAY as e:
+            except Away as e:
+                drop()
                 now = time.monotonic()
                 if not waited_since:
                     waited_since = now
-                    log.warning("%s went away (%s); waiting up to %.0f s for it", self.shown, _first(e), self.wait_s)
-                if now - waited_since >= self.wait_s:
-                    raise self._unreachable(e) from None
-                await asyncio.sleep(pause)
+                    log.warning("%s went away (%s); waiting up to %.0f s for it", self.shown, e, self.wait_s)
+                if now - waited_since >= self.wait_s or self._closed:
+                    raise self.explain(e) from None
+                time.sleep(pause)
                 pause = min(pause * 2, _PAUSE_MAX_S)
-            except asyncpg.PostgresError as e:
-                raise self._explain(e) from e
             else:
                 if waited_since:
                     log.warning("%s is back after %.1f s", self.shown, time.monotonic() - waited_since)
                 return value
 
-    async def _once(
-        self, connection: asyncpg.Connection[Any], transaction: Callable[[], Transaction[T]], begin: str
-    ) -> T:
-        if self._pooled:
-            synchronous = "" if "READ ONLY" in begin else "; " + _SYNCHRONOUS.format(local="true")
-            begin += _SETTINGS_LOCAL + synchronous
-        await connection.execute(begin)
+    def _guessed(self, batch: list[Job]) -> list[Job]:
+        """Write what remembered rows decide, in one transaction; the jobs that are left to do."""
+        now = time.time_ns() // 1000 + self._ahead
+        guesses, left, runs = list[tuple[Job, Guess]](), list[Job](), set[str]()
+        for job in batch:
+            # One of a run: the next is decided on what this one has written.
+            guess = None
+            if isinstance(job.work, Change) and job.work.run not in runs:
+                runs.add(job.work.run)
+                guess = self._remembered.guess(job.work, now)
+            if guess is None:
+                left.append(job)
+            else:
+                guesses.append((job, guess))
+        if not guesses:
+            return left
+        connection = self._connected()
+        asked = [*connection.opening, *(_guarded(guess) for _, guess in guesses)]
         try:
-            value = await self._drive(connection, transaction())
-        except (*AWAY, asyncio.CancelledError):
-            raise  # the connection is given up, and the server rolls back
-        except BaseException:
-            await connection.execute("ROLLBACK")
-            raise
-        await connection.execute("COMMIT")
-        return value
+            found = connection.ask(asked)[len(connection.opening) :]
+        except Refused:  # another host was quicker, or worse: each is asked for alone, and told
+            return batch
+        for (job, guess), rows in zip(guesses, found, strict=True):
+            if rows:
+                job.value = guess.answer
+                self._remembered.keep(guess.rows, guess.put)
+                self._ahead = rows[0][0] - time.time_ns() // 1000
+            else:
+                left.append(job)
+        return left
 
-    async def _drive(self, connection: asyncpg.Connection[Any], transaction: Transaction[T]) -> T:
+    def _alone(self, job: Job) -> None:
+        connection = self._connected()
+        if isinstance(job.work, Change):
+            self._change(connection, job, job.work)
+        else:
+            job.value = self._transaction(connection, job.work, _BEGIN)
+
+    def _change(self, connection: Connection, job: Job, change: Change[Any]) -> None:
+        """Two round trips: lock and read, write and commit. A second of the same run may be decided on the first's."""
+        if (guess := self._remembered.guess(change, time.time_ns() // 1000 + self._ahead)) is not None:
+            try:
+                found = connection.ask([*connection.opening, _guarded(guess)])[-1]
+            except Refused:
+                found = []
+            if found:
+                job.value = guess.answer
+                self._remembered.keep(guess.rows, guess.put)
+                return
+        lock = next(queries.held(change.run))
+        *_, held, rows = connection.ask([_BEGIN, *connection.opening, lock, queries.to_read(change)])
+        try:
+            known = queries.as_read(queries.as_held(change.run, held), rows)
+            value, put = change.decide(known)
+        except BaseException:
+            connection.ask([_ROLLBACK])
+            raise
+        connection.ask([*queries.to_write(put), _COMMIT])
+        job.value = value
+        self._remembered.keep(known, put)
+
+    def _transaction(self, connection: Connection, make: Callable[[], Transaction[T]], begin: Query) -> T:
+        transaction, first = make(), [begin, *connection.opening]
         try:
             query = next(transaction)
             while True:
-                query = transaction.send(await self._execute(connection, query))
+                rows: list[Row] = connection.ask([*first, query])[-1]
+                first = []
+                query = transaction.send(rows)
         except StopIteration as end:
+            if not first:
+                connection.ask([_COMMIT])
             value: T = end.value
             return value
+        except (Away, Refused):
+            raise  # the server has rolled back
+        except BaseException:
+            if not first:
+                connection.ask([_ROLLBACK])
+            raise
         finally:
             transaction.close()
 
-    async def _execute(self, connection: asyncpg.Connection[Any], query: Query) -> list[Row]:
-        text = self._texts.get(query.sql)
-        if text is None:
-            text = self._texts[query.sql] = translate(query.sql)
-        return [tuple(row) for row in await connection.fetch(text, *query.args)]
+    # -- reading ---------------------------------------------------------------------------------------------------
 
-    # -- connections -----------------------------------------------------------------------------------------------
+    def _look(self, job: Job) -> None:
+        assert not isinstance(job.work, Change)
+        with self._telling([job]), self._free:
+            job.value = self._patiently(partial(self._read, job.work), self._end_reading)
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[asyncpg.Connection[Any]]:
-        """One that rests, or a new one; given back unless what happened leaves its state in question."""
+    def _read(self, transaction: Callable[[], Transaction[T]]) -> T:
         if self._closed:
-            raise HoldfastError("failed", "the store is closed", "open it again")
-        async with self._gate:
-            while self._idle and self._idle[-1].is_closed():
-                self._idle.pop()
-            connection = self._idle.pop() if self._idle else await self._connect()
-            pooled = self._pooled
-            try:
-                yield connection
-            except BaseException as e:
-                unsound = isinstance(e, (asyncpg.exceptions.InternalClientError, *_STRANGER))
-                if unsound or connection.is_closed() or connection.is_in_transaction() or self._closed:
-                    connection.terminate()
-                else:
-                    self._idle.append(connection)
-                raise
-            if pooled != self._pooled or self._closed:
-                connection.terminate()
-            else:
-                self._idle.append(connection)
-
-    def _behind_pooler(self) -> None:
-        if self._pooled:
-            return
-        log.info("%s is behind a pooler: each transaction brings its own settings", self.shown)
-        self._pooled = True
-        while self._idle:
-            self._idle.pop().terminate()
-
-    async def _connect(self) -> asyncpg.Connection[Any]:
-        settings = {"application_name": "holdfast", **({} if self._pooled else _SETTINGS)}
+            raise closed()
+        connection = self._idle.pop() if self._idle else self._connect()
         try:
-            connection = await asyncpg.connect(
-                self.url,
-                timeout=_CONNECT_S,
-                server_settings=settings,
-                statement_cache_size=0 if self._pooled else _STATEMENTS_KEPT,
-            )
-        except asyncpg.exceptions.ProtocolViolationError as e:
-            if self._pooled or "startup parameter" not in str(e):
-                raise
-            return await self._connect_pooled()
-        except AWAY:
+            value = self._transaction(connection, transaction, _BEGIN_READING)
+        except Away:
+            connection.close()
             raise
-        except (
-            asyncpg.exceptions.InvalidAuthorizationSpecificationError,
-            asyncpg.exceptions.InvalidPasswordError,
-        ) as e:
-            raise HoldfastError(
-                "store_denied", f"{self.shown}: {_first(e)}", "check user and password in HOLDFAST_STORE"
-            ) from None
-        except (asyncpg.PostgresError, ValueError, ssl.SSLError) as e:
-            what = "its port is no number" if "int()" in str(e) else _first(e)  # Python's words would help nobody
-            hint = "check the URL in HOLDFAST_STORE"
-            raise HoldfastError("store_unreachable", f"{self.shown}: {what}", hint) from None
-        if not self._pooled:
-            # Acknowledged means on disk, also where the server's default says otherwise; stricter settings are kept.
-            await connection.execute(_SYNCHRONOUS.format(local="false"))
-            try:
-                kept = await connection.fetchval("SELECT current_setting('lock_timeout')") == _LOCK_TIMEOUT
-            except _STRANGER:
-                kept = False
-            if not kept:  # somebody in between ignores settings
-                connection.terminate()
-                return await self._connect_pooled()
-        return connection
+        except BaseException:
+            self._idle.append(connection)
+            raise
+        self._idle.append(connection)
+        return value
 
-    async def _connect_pooled(self) -> asyncpg.Connection[Any]:
-        self._behind_pooler()
-        return await self._connect()
-
-    async def _migrate(self, connection: asyncpg.Connection[Any], known: list[tuple[int, str]]) -> None:
-        has = await connection.fetchval("SELECT to_regclass('schema_version') IS NOT NULL")
-        version = await connection.fetchval("SELECT MAX(version) FROM schema_version") if has else 0
-        if outstanding(version or 0, known, self.shown):
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
-            await connection.execute(statements(VERSIONS, _WORDS)[0])
-            version = await connection.fetchval("SELECT COALESCE(MAX(version), 0) FROM schema_version")
-            for number, sql in outstanding(version, known, self.shown):
-                for statement in statements(sql, _WORDS):
-                    await connection.execute(statement)
-                await connection.execute(translate("INSERT INTO schema_version VALUES (?, {now})"), number)
+    def _end_reading(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
 
     # -- words -----------------------------------------------------------------------------------------------------
 
-    def explain(self, error: BaseException) -> HoldfastError:
+    def explain(self, error: Exception) -> HoldfastError:
         """An error of the server or of the way to it, in our words."""
-        if isinstance(error, AWAY) or not isinstance(error, asyncpg.PostgresError):
-            return self._unreachable(error)
-        return self._explain(error)
+        if not isinstance(error, Refused):
+            words = f"cannot reach {self.shown}: {error}"
+            return HoldfastError("store_unreachable", words, "is the server up, and the URL right?")
+        code, what, hint = _EXPLAINED.get(error.code, ("internal", str(error), "please report it"))
+        return HoldfastError(code, f"{self.shown}: {what or error}", hint)
 
-    def _unreachable(self, error: BaseException) -> HoldfastError:
-        return HoldfastError(
-            "store_unreachable", f"cannot reach {self.shown}: {_first(error)}", "is the server up, and the URL right?"
+
+_EXPLAINED = {
+    "53100": ("store_full", "the disk is full", "free some space on the server"),
+    "25006": ("store_readonly", "it is read-only", "use the primary server"),
+    "42501": ("store_denied", "", "grant this user the right"),
+    "55P03": ("busy", "a lock is held", "try again; pg_locks says by which connection"),
+}
+_STEP_INTS = frozenset({"epoch", "tries", "begun_at", "ended_at", "doubt_since", "doubt_until", "seq", "at"})
+
+
+def _values(columns: tuple[str, ...]) -> str:
+    return ", ".join(f"?::{'bigint' if name in _STEP_INTS else 'text'}" for name in columns)
+
+
+_HELD = (
+    "held AS MATERIALIZED (SELECT lease_until FROM attempt WHERE id = ? AND epoch = ?::bigint AND ended_at IS NULL"
+    " {for_update})"
+)
+_OK = (
+    "ok AS MATERIALIZED (SELECT now FROM (SELECT lease_until, {now} AS now FROM held OFFSET 0) t"
+    " WHERE now < lease_until AND NOT EXISTS (SELECT 1 FROM log WHERE run = ? AND seq = ?::bigint))"
+)
+
+
+@lru_cache(maxsize=64)  # shapes: one new step or none, up to two changed ones, up to two entries
+def _guard(new: int, changed: int, entries: int) -> str:
+    """One statement that writes a guess where its guard holds, and else nothing; a row with the clock, or none.
+
+    The clock is read once the lock is held. PostgreSQL shows a statement what was there when it began, and only the
+    locked row as it is now: an entry that came in between breaks the number's key, and all of the batch is undone.
+    """
+    parts, source = [_HELD, _OK], "ok"
+    if new:
+        columns = ", ".join(Step._fields)
+        parts.append(
+            f"new AS (INSERT INTO step ({columns}) SELECT {_values(Step._fields)} FROM ok ON CONFLICT DO NOTHING"
+            " RETURNING 1)"
         )
-
-    def _explain(self, error: asyncpg.PostgresError) -> HoldfastError:
-        exceptions = asyncpg.exceptions
-        if isinstance(error, exceptions.DiskFullError):
-            return HoldfastError("store_full", f"{self.shown}: the disk is full", "free some space on the server")
-        if isinstance(error, exceptions.ReadOnlySQLTransactionError):
-            return HoldfastError("store_readonly", f"{self.shown} is read-only", "use the primary server")
-        if isinstance(error, exceptions.InsufficientPrivilegeError):
-            return HoldfastError("store_denied", f"{self.shown}: {_first(error)}", "grant this user the right")
-        if isinstance(error, exceptions.LockNotAvailableError):
-            return HoldfastError("busy", f"{self.shown}: somebody holds a lock", "try again; pg_locks says who")
-        return HoldfastError("internal", f"{self.shown}: {_first(error)}", "please report it")
-
-
-def translate(sql: str) -> str:
-    """Our SQL in PostgreSQL's words: numbered placeholders, and the marks."""
-    for mark, word in _MARKS.items():
-        sql = sql.replace(mark, word)
-    head, *tails = sql.split("?")
-    return head + "".join(f"${n}{tail}" for n, tail in enumerate(tails, 1))
+        source = "new"
+    for n in range(changed):
+        moving = ", ".join(f"{name} = {_values((name,))}" for name in queries.MOVING)
+        parts.append(f"moved{n} AS (UPDATE step SET {moving} FROM {source} WHERE step.run = ? AND step.key = ?)")
+    for n in range(entries):
+        columns, returned = ", ".join(queries.ENTRY), " RETURNING 1" if not (new or changed) else ""
+        conflict = " ON CONFLICT (run, request) WHERE request IS NOT NULL DO NOTHING" if returned else ""
+        inserted = f"INSERT INTO log ({columns}) SELECT {_values(queries.ENTRY)} FROM {source}"
+        parts.append(f"entry{n} AS ({inserted}{conflict}{returned})")
+    final = "new" if new else "ok" if changed else "entry0"
+    return f"WITH {', '.join(parts)} SELECT ok.now FROM ok" + ("" if final == "ok" else f", {final}")
 
 
-def _first(error: BaseException) -> str:
-    """One line of it."""
-    return (str(error).splitlines() or [""])[0] or type(error).__name__
+def _guarded(guess: Guess) -> Query:
+    held, put, entry = guess.rows.held, guess.put, guess.put.log[0]
+    args = [held.attempt, held.epoch, entry.run, entry.seq]
+    for step in put.new:
+        args += step
+    for step in put.changed:
+        args += queries.moved(step)
+    for one in put.log:
+        args += one
+    return Query(_guard(len(put.new), len(put.changed), len(put.log)), tuple(args))

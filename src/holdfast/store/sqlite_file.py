@@ -83,10 +83,6 @@ def _migrate(database: sqlite3.Connection, known: list[tuple[int, str]], path: s
         raise
 
 
-def closed() -> HoldfastError:
-    return HoldfastError("failed", "the store is closed", "open it again")
-
-
 _EXPLAINED = {
     "SQLITE_FULL": ("store_full", "the disk is full", "free some space; what was acknowledged is safe"),
     "SQLITE_READONLY": ("store_readonly", "the file cannot be written", "check its owner, mode and folder"),

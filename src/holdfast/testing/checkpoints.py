@@ -72,7 +72,7 @@ class _Busy:
     async def write(self, transaction: Callable[[], Transaction[Any]]) -> Any:
         self._said += 1
         body, request = f'"message {self._said}"', f"req_busy_{self._said}"
-        await self._store.write(lambda: log.append(self._run, "message", body, None, "other", None, request))
+        await self._store.decide(log.added(self._run, "message", body, None, "other", None, request))
         return await self._store.write(transaction)
 
     async def read(self, transaction: Callable[[], Transaction[Any]]) -> Any:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from ..store.base import Quick, Store, Transaction
+from ..store.base import Change, Store, Transaction
 from .checkpoints.ops import grown
 from .service import Work
 
@@ -20,57 +20,40 @@ Json = dict[str, Any]
 NEAR = frozenset({"step_begin", "step_end", "step_next", "step_fail", "log_append", "lease_renew"})
 
 
-class NearStore(Protocol):
-    """A store that a thread can wait for."""
-
-    url: str
-
-    def write_now(self, transaction: Callable[[], Transaction[T]]) -> T: ...
-
-    def quick_now(self, quick: Quick) -> bool: ...
-
-    def read_now(self, transaction: Callable[[], Transaction[T]]) -> T: ...
-
-
 class _Immediate:
     """The store as `Work` knows it, with nothing left to wait for."""
 
-    def __init__(self, store: NearStore) -> None:
-        self._store, self.url = store, store.url
+    def __init__(self, store: Store) -> None:
+        self.url = store.url
+        self.write_now, self.decide_now, self.read_now = store.write_now, store.decide_now, store.read_now
 
     async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
-        return self._store.write_now(transaction)
+        return self.write_now(transaction)
 
-    async def quick(self, quick: Quick) -> bool:
-        return self._store.quick_now(quick)
+    async def decide(self, change: Change[T]) -> T:
+        return self.decide_now(change)
 
     async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
-        return self._store.read_now(transaction)
+        return self.read_now(transaction)
 
     async def close(self) -> None:
         """It is its opener's to close."""
 
 
-class Beside(Work):
-    """A second way to the same store. `grew(run, size)` hears of entries of the log, for whoever saves checkpoints."""
+class NearWork(Work):
+    """`call_now(name, args)`, from any thread. `grew(run, size)` hears of entries of the log, for who saves
+    checkpoints."""
+
+    calls = NEAR
 
     def __init__(self, store: Store, by: str, grew: Callable[[str, int], None]) -> None:
-        super().__init__(store, by)
+        super().__init__(_Immediate(store), by)
         self._grew = grew
 
     def _logged(self, name: str, args: Json) -> None:
         size = grown(name, args)
         if size is not None:
             self._grew(args["run"], size)
-
-
-class NearWork(Beside):
-    """`call_now(name, args)`, from any thread."""
-
-    calls = NEAR
-
-    def __init__(self, store: NearStore, by: str, grew: Callable[[str, int], None]) -> None:
-        super().__init__(_Immediate(store), by, grew)
 
     def call_now(self, name: str, args: Json) -> Any:
         call = self.call(name, **args)

@@ -26,19 +26,20 @@ from ..model.limits import (
     VALUE_BYTES_MAX,
 )
 from ..model.work.effects import LOG_KINDS, RUN_STATES, check_word
-from ..store.base import Store
+from ..store.base import Change, Store
 from ..wire import json_values
 from .artifacts import rows as artifacts
 from .briefs.facts import BriefCalls
 from .checkpoints.ops import CheckpointCalls
 from .claims.ops import ClaimCalls
-from .foreseen import foreseen
 from .runs import lease, log
 from .runs import rows as runs
 from .runs.ops import JobCalls
 from .runs.session_ops import SessionCalls
 from .runs.worker_process import check_process
-from .steps import rows as stepping
+from .steps import rows as steps
+from .steps.intent import Intent, intended
+from .steps.rule import Failure, Settlement
 from .tasks import attempts
 from .tasks import run_end as task_runs
 from .tasks.change_ops import ChangeCalls
@@ -60,10 +61,6 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         self.by = by
 
     async def call(self, name: str, /, **args: Any) -> Any:
-        quick = foreseen(name, args, self.by)
-        if quick is not None and await self.store.quick(quick):
-            self._logged(name, args)
-            return quick.answer
         method = getattr(self, name, None) if name in CALLS else None
         if method is None:
             raise HoldfastError("usage", f"there is no work call {str(name)[:60]!r}", "upgrade: hold down, then again")
@@ -209,8 +206,8 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         """The intent, on disk before its effect: `execute` it, `reuse` what is known, or it is `in_doubt`."""
         intent = await self._intent(run, key, effect, args, action, idem_key, why, session, exec_id, by, request)
         if effect == "none":
-            return await self.store.read(lambda: stepping.peek(intent, epoch))
-        return await self.store.write(lambda: stepping.begin(intent, epoch))
+            return await self.store.read(lambda: steps.look(intent, epoch))
+        return await self._decide(intent, epoch, lambda held: steps.begin(intent, held), ends=False)
 
     async def step_end(
         self,
@@ -229,7 +226,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         """The outcome. A step without effect passes what it was (`effect`, `args`, `action`) here: one write in all."""
         text = json_values.encode(result, f"the result of step {key!r}")
         intent = await self._intent(run, key, effect or "unsafe", args, action, None, why, None, None, by, request)
-        return await self.store.write(lambda: stepping.end(intent, epoch, effect, text))
+        return await self._decide(intent, epoch, lambda held: steps.end(intent, held, effect, text))
 
     async def step_next(
         self,
@@ -251,7 +248,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         text = json_values.encode(ended.get("result"), f"the result of step {ended['key']!r}")
         done = await self._intent(run, ended["key"], "unsafe", None, None, None, None, None, None, by, ended["request"])
         coming = await self._intent(run, key, effect, args, action, None, why, None, None, by, request)
-        return await self.store.write(lambda: stepping.following(done, text, coming, epoch))
+        return await self.store.decide(steps.following(done, text, coming, epoch))
 
     async def step_fail(
         self,
@@ -270,9 +267,8 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         not ended, and it is in doubt whatever its effect."""
         run, asked = await self._run(run), request or ids.new("req_")
         error, reason = _text(error, "the error") or "failed", _text(why, "the reason")
-        return await self.store.write(
-            lambda: stepping.fail(run, key, epoch, error, bool(known), by or self.by, reason, asked, bool(running))
-        )
+        failure = Failure(run, key, error, bool(known), bool(running), reason, by or self.by, asked)
+        return await self._decide(failure, epoch, lambda held: steps.fail(failure, held))
 
     async def step_settle(
         self,
@@ -290,7 +286,10 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         run, asked = await self._run(run), request or ids.new("req_")
         text, proof = json_values.encode(result, "the result"), _text(evidence, "the evidence")
         who = check_word("who settles", by or self.by)
-        return await self.store.write(lambda: stepping.settle(run, key, str(outcome), text, who, proof, epoch, asked))
+        said = Settlement(run, key, str(outcome), text, proof, who, asked)
+        if epoch is None:
+            return await self.store.write(lambda: steps.settle_by_hand(said))
+        return await self.store.decide(steps.settle(said, epoch))
 
     async def step_assign(
         self, *, run: str, key: str, owner: str | None = None, within_s: float | None = None, by: str | None = None
@@ -300,7 +299,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         who = None if owner is None else check_word("an owner", owner)
         if within_s is not None and not 0 < within_s <= RUN_LEASE_MAX_S * 52:
             raise invalid("a step is to be settled within a year", f"not {within_s:g} s")
-        return await self.store.write(lambda: stepping.assign(run, key, who, within_s))
+        return await self.store.decide(steps.assign(run, key, who, within_s, by or self.by))
 
     async def step_find(self, *, run: str, key: str, by: str | None = None) -> Json | None:
         """One step, or null."""
@@ -330,7 +329,7 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         if kind not in LOG_KINDS[4:]:
             raise invalid(f"a log entry is one of {', '.join(LOG_KINDS[4:])}", f"not {str(kind)[:40]!r}")
         run, text, asked = await self._run(run), json_values.encode(body, f"the {kind}"), request or ids.new("req_")
-        seq = await self.store.write(lambda: log.append(run, kind, text, epoch, by or self.by, step, asked))
+        seq = await self.store.decide(log.added(run, kind, text, epoch, by or self.by, step, asked))
         return {"seq": seq}
 
     async def log_read(
@@ -434,6 +433,14 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
 
     # -- helpers ---------------------------------------------------------------------------------------------------
 
+    async def _decide(
+        self, call: Intent | Failure, epoch: int | None, change: Callable[[int], Change[Json]], *, ends: bool = True
+    ) -> Json:
+        """A change of a step: by the worker that has this epoch, or by hand."""
+        if epoch is not None:
+            return await self.store.decide(change(epoch))
+        return await self.store.write(lambda: steps.by_hand(call, change, ends=ends))
+
     async def _run(self, run: str) -> str:
         """A run's id; the beginning of one is looked up, as people type it."""
         if runs.whole(run):
@@ -453,8 +460,8 @@ class Work(CheckpointCalls, JobCalls, TaskCalls, ChangeCalls, ClaimCalls, BriefC
         exec_id: str | None,
         by: str | None,
         request: str | None,
-    ) -> stepping.Intent:
-        return stepping.intended(
+    ) -> Intent:
+        return intended(
             await self._run(run),
             key,
             effect,

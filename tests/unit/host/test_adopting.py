@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.sessions import handed
+from holdfast.host.sessions import late_start
 from holdfast.host.sessions.registry import Registry
 from holdfast.host.sessions.zygote import Zygote
 from holdfast.model.home import Home
@@ -43,13 +43,13 @@ async def test_a_start_that_is_taken_in_the_moment_it_is_looked_for_is_not_told_
     }
     write_json(folder.manifest, manifest)
     lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT, 0o600)
-    looked = handed.on_its_way
+    looked = late_start.on_its_way
 
     def taken(roles: str, zygote: int | None) -> list[tuple[int, int]]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return looked(roles, zygote)
 
-    monkeypatch.setattr(handed, "on_its_way", taken)
+    monkeypatch.setattr(late_start, "on_its_way", taken)
     registry = Registry(home, Zygote(home.roles), lambda session, event: None, lambda session: None)
     try:
         await registry.adopt_all()

@@ -87,7 +87,7 @@ async def test_a_failure_on_a_thread_is_told_there_and_undoes_nobody_elses_write
     for other in others:
         other.start()
     # Both are in line behind the one that has the turn: they share the next commit.
-    await until_async(lambda: len(store._near) == 2, 60)
+    await until_async(lambda: len(store.line.near) == 2, 60)
     asked.set()
     for thread in (first, *others):
         await asyncio.to_thread(thread.join, 60)

@@ -56,13 +56,7 @@ def _use(args: argparse.Namespace) -> int:
 
 
 def _migrate(args: argparse.Namespace) -> int:
-    from ...client.admin.move_to_postgres import migrate
-
-    def tell(table: str, rows: int) -> None:
-        if not args.json:
-            printing.note(f"hold: {table}: {rows:,} rows")
-
-    moved = migrate(Host(), args.url, tell)
+    moved = Host().call("store_migrate", url=args.url)
     if args.json:
         printing.print_json(moved)
     else:

@@ -52,11 +52,6 @@ class AsyncHost(AsyncInbox, AsyncOperators):
     async def __aexit__(self, *exc: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        super().close()
-        if self._work is not None:
-            self._work.close()
-
     async def run(
         self,
         command: Sequence[str] | None = None,

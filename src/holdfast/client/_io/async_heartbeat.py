@@ -1,4 +1,4 @@
-"""What an asyncio worker needs beside its calls: a heartbeat task, and PostgreSQL in this loop. Twin of work_io."""
+"""What an asyncio worker needs beside its calls: a heartbeat task. Twin of thread_heartbeat."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import weakref
 from ...model.errors import HoldfastError
 from ...model.work.effects import Fenced
 from ..steps_under_way import UnderWay, Unit
-from .thread_heartbeat import user_name, wants_step
+from .thread_heartbeat import wants_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,28 +118,3 @@ class AsyncBeat:
     def stop(self) -> None:
         if not self._task.get_loop().is_closed():
             self._task.cancel()
-
-
-class AsyncDirect:
-    """A PostgreSQL work plane, written by this process."""
-
-    def __init__(self, url: str, operator: str | None, cache: str | None = None) -> None:
-        self._url, self._by, self._cache = url, operator or user_name(), cache
-        self._opening: asyncio.Task[Any] | None = None
-
-    async def call(self, name: str, args: dict[str, Any]) -> Any:
-        if self._opening is None or (self._opening.done() and self._opening.exception()):
-            self._opening = asyncio.get_running_loop().create_task(self._open())
-        work = await asyncio.shield(self._opening)
-        return await work.call(name, **args)
-
-    async def _open(self) -> Any:
-        from ...store.open import open_store
-        from ...work.service import Work
-
-        return Work(await open_store(self._url), self._by, self._cache)
-
-    def close(self) -> None:
-        opening, self._opening = self._opening, None
-        if opening is not None and opening.done() and not opening.cancelled() and not opening.exception():
-            opening.result().store.terminate()

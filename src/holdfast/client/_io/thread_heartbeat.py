@@ -1,12 +1,11 @@
-"""What a blocking worker needs beside its calls: a heartbeat on a thread, and PostgreSQL on an event loop of its own.
+"""What a blocking worker needs beside its calls: a heartbeat on a thread.
 
-The twin for asyncio is work_aio; the logic in work.py knows neither.
+The twin for asyncio is async_heartbeat; the logic in work.py knows neither.
 """
 
 from __future__ import annotations
 
 import inspect
-import os
 import threading
 import time
 import weakref
@@ -19,7 +18,6 @@ from ..steps_under_way import UnderWay, Unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from typing import Any, TypeVar
 
@@ -92,122 +90,3 @@ class Beat:
 
     def stop(self) -> None:
         self._stopped.set()
-
-
-class Direct:
-    """A PostgreSQL work plane for a blocking program: one thread with an event loop, shared by caller and heartbeat.
-
-    A worker in the middle of its work asks on its own thread, over a connection of its own: handing a call to another
-    thread and its answer back took as long as the server took for both.
-    """
-
-    def __init__(self, url: str, operator: str | None, cache: str | None = None) -> None:
-        self._url, self._by, self._cache = url, operator or user_name(), cache
-        self._lock, self._near_lock = threading.Lock(), threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._work: Any = None
-        self._near: Any = None
-        self._near_loop: asyncio.AbstractEventLoop | None = None
-
-    def call(self, name: str, args: dict[str, Any]) -> Any:
-        import asyncio
-
-        from ...work.blocking_calls import NEAR
-
-        with self._lock:
-            if self._loop is None:
-                loop = asyncio.new_event_loop()
-                thread = threading.Thread(target=_serve, args=(loop,), name="holdfast-store", daemon=True)
-                thread.start()
-                try:
-                    self._work = asyncio.run_coroutine_threadsafe(self._open(), loop).result()
-                except BaseException:
-                    loop.call_soon_threadsafe(loop.stop)
-                    raise
-                self._loop, self._thread = loop, thread
-        # Inside another event loop no second one can run; and a heartbeat does not wait for its worker.
-        if name in NEAR and asyncio._get_running_loop() is None and self._near_lock.acquire(blocking=False):
-            try:
-                return self._call_here(name, args)
-            finally:
-                self._near_lock.release()
-        return asyncio.run_coroutine_threadsafe(self._work.call(name, **args), self._loop).result()
-
-    def _call_here(self, name: str, args: dict[str, Any]) -> Any:
-        import asyncio
-
-        from ...store.postgres_near import run
-
-        if self._near_loop is None:
-            self._near_loop = asyncio.new_event_loop()
-        try:
-            if self._near is None:
-                self._near = self._near_loop.run_until_complete(self._open_beside())
-            return run(self._near.call(name, **args), self._near_loop)
-        except HoldfastError:
-            raise
-        except BaseException:  # Ctrl-C in the middle of it: what the connection is at is not known
-            self._drop_near()
-            raise
-
-    def _drop_near(self) -> None:
-        near, loop, self._near, self._near_loop = self._near, self._near_loop, None, None
-        if near is not None:
-            near.store.terminate()
-        if loop is not None and not loop.is_running():
-            _abandon(loop)
-
-    async def _open(self) -> Any:
-        from ...store.open import open_store
-        from ...work.service import Work
-
-        return Work(await open_store(self._url), self._by, self._cache)
-
-    async def _open_beside(self) -> Any:
-        from ...store.postgres_near import NearPostgres
-        from ...work.blocking_calls import Beside, growing
-
-        assert self._loop is not None
-        return Beside(await NearPostgres.open(self._url), self._by, growing(self._work, self._loop))
-
-    def close(self) -> None:
-        import asyncio
-
-        with self._near_lock:
-            self._drop_near()
-        with self._lock:
-            loop, self._loop = self._loop, None
-        if loop is not None:
-            asyncio.run_coroutine_threadsafe(self._work.aclose(), loop).result()  # checkpoints under way
-            asyncio.run_coroutine_threadsafe(self._work.store.close(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
-            self._thread.join()
-
-
-def _abandon(loop: asyncio.AbstractEventLoop) -> None:
-    """Close a loop with whatever was left on it."""
-    import asyncio
-
-    left = asyncio.all_tasks(loop)
-    for task in left:
-        task.cancel()
-
-    async def ended() -> None:
-        await asyncio.gather(*left, return_exceptions=True)
-
-    loop.run_until_complete(ended())
-    loop.close()
-
-
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    loop.run_forever()
-    loop.close()
-
-
-def user_name() -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())

@@ -49,11 +49,6 @@ class Host(Inbox, Operators):
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        super().close()
-        if self._work is not None:
-            self._work.close()
-
     def run(
         self,
         command: Sequence[str] | None = None,

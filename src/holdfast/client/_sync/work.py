@@ -11,9 +11,8 @@ from ...model.errors import HoldfastError, invalid
 from ...model.limits import ARTIFACT_BYTES_MAX, BODY_WAIT_S, PIECE_BYTES, RUN_LEASE_BEATS, RUN_LEASE_S, STORE_WAIT_S
 from ...model.work import store_setting
 from ...model.work.effects import Fenced, WorkerStopping
-from ...system.atomic_files import read_json
 from ...wire import host_requests
-from .._io.thread_heartbeat import Beat, Direct, sleep, still, twin, untwin
+from .._io.thread_heartbeat import Beat, sleep, still, twin, untwin
 from ..current_project import context
 from ..files import contract_files
 from ..process import this_process
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _NOTING = frozenset({"log_append", "memory_append", "memory_set", "checkpoint_restore"})  # one call is one note
-_FREEING = frozenset({"step_settle", "run_retry", "run_end"})  # by hand: what was parked may go on
 _CONTRACTED = frozenset({"task_add", "task_contract"})  # calls that bring a contract
 _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: small beside any lease
 
@@ -43,13 +41,12 @@ _STANDBY_PAUSE_S = 0.25  # how often a standby looks whether the lease is free: 
 class Work(Briefs):
     """The work plane of a host: its store is the home's setting, which no request names.
 
-    Where HOLDFAST_STORE is set it has to be that store. For now, a PostgreSQL server is then written by this process.
+    Where HOLDFAST_STORE is set it has to be that store.
     """
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self.tasks = Tasks(self)
-        self._direct: Direct | None = None
         self._compared = not any(os.environ.get(variable) for variable in store_setting.VARIABLES.values())
 
     def _compare_store(self) -> None:
@@ -59,14 +56,6 @@ class Work(Briefs):
             asked = os.environ.get(variable)
             if asked and (wrong := store_setting.mismatch(name, asked, used[name])) is not None:
                 raise wrong
-        if os.environ.get(store_setting.VARIABLES["store"]) and used["server"]:
-            secret = read_json(self._host.home.store_secret) or {}
-            url, cache = (
-                store_setting.joined(os.environ.get(variable) or used[name], secret.get(name)) if used[name] else None
-                for name, variable in store_setting.VARIABLES.items()
-            )
-            assert url is not None
-            self._direct = Direct(url, self._host.operator, cache)
         self._compared = True
 
     def call(self, name: str, /, **args: Any) -> Any:
@@ -82,11 +71,6 @@ class Work(Briefs):
             args.setdefault("request", ids.new("req_"))
         if not self._compared:
             self._compare_store()
-        if self._direct is not None:
-            answer = self._direct.call(name, args)
-            if name in _FREEING and args.get("epoch") is None:
-                self.tell_parked()
-            return answer
         deadline = time.monotonic() + STORE_WAIT_S
         message = {"op": name, **args}
         while True:  # a host that dies again and again while it is asked is waited out, as a restarting server is
@@ -205,16 +189,6 @@ class Work(Briefs):
         )
         return made
 
-    def tell_parked(self) -> list[Json]:
-        """The runs that wait for a person. Of a store on a server, this home's inbox is told."""
-        found: list[Json] = self.call("run_parked")
-        if self._direct is not None:
-            try:
-                self._host.call("parked")
-            except HoldfastError:
-                pass  # no host here, or none that lets us: whoever looks at the store sees them
-        return found
-
     def runs(
         self, *, task: str | None = None, state: str | None = None, job: str | None = None, limit: int = 100
     ) -> list[Json]:
@@ -285,15 +259,10 @@ class Work(Briefs):
 
     def beside(self) -> Work:
         """The same work plane for a heartbeat that runs beside the caller; `left` when it ends."""
-        return self if self._direct is not None else Work(twin(self._host))
+        return Work(twin(self._host))
 
     def left(self) -> None:
-        if self._direct is None:
-            untwin(self._host)
-
-    def close(self) -> None:
-        if self._direct is not None:
-            self._direct.close()
+        untwin(self._host)
 
 
 class Run(RunState, Steps):

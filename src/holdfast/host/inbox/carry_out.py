@@ -17,7 +17,7 @@ from ..journal.session_entries import note
 from ..observe.look import Look
 from ..operators.caller import Caller, Identities
 from ..server.connection import Reply
-from ..sessions import handed
+from ..sessions import late_start
 from ..sessions.registry import Registry
 from ..sessions.session import Session
 from .approval_requests import Approvals
@@ -112,7 +112,7 @@ class CarryOut:
         if session is None:
             return False
         await session.settled()
-        if session.state != "lost" or not handed.unseen(session):
+        if session.state != "lost" or not late_start.unseen(session):
             return True
         removal = Remove(session=session.id, why="the host died before a keeper took up its start")
         note(self._journal, "remove", session, caller, removal)

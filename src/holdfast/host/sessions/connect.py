@@ -11,7 +11,7 @@ from typing import Any
 from ...model import limits
 from ...model.home import Home
 from ...system import cgroup
-from . import handed, late_start, state
+from . import late_start, state
 from .keeper_link import KeeperLink
 from .reach import Reach
 from .session import Session, found
@@ -80,7 +80,7 @@ class Lines:
             session.reach = Reach(self, session)
 
     def _await_keeper(self, session: Session) -> None:
-        waiting = lambda: handed.on_its_way(self._home.roles, self._zygote.pid)  # noqa: E731
+        waiting = lambda: late_start.on_its_way(self._home.roles, self._zygote.pid)  # noqa: E731
         self.background(late_start.arrive(self, session, waiting))
 
     # -- on a line -------------------------------------------------------------------------------------------

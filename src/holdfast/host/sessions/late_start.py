@@ -16,9 +16,11 @@ from collections.abc import Callable
 
 from ...model.errors import HoldfastError
 from ...model.limits import KEEPER_ANSWER_S
+from ...system import kernel, process_tree
+from ...system.atomic_files import read_json
+from ...system.peer_identity import credentials
 from ..kernel_events import KernelEvents
-from . import handed
-from .keeper_link import KeeperLink
+from .keeper_link import KeeperLink, dial
 from .session import Session, ended_how, keeper_alive, keeper_gone
 from .state import Event, State
 
@@ -32,6 +34,7 @@ _ARRIVAL_S = 15.0  # a start that another host asked for takes milliseconds; on 
 _TURN_S = 60.0  # a start among hundreds is waited for so long at most
 _LATE_LOOK_S = 60.0  # the kernel tells of one that is later; this is for a descriptor that it refused
 CALLED_OFF_S = 5.0  # a keeper whose child was killed ends at once, unless the kernel keeps that child in a call
+_WAITING = ("hold-spare", "hold-zygote")  # who takes a start, and who forks such a one; a keeper has its lock already
 
 
 def check(session: Session) -> None:
@@ -94,10 +97,10 @@ async def arrive(lines: Lines, session: Session, waiting: Callable[[], list[tupl
 
 async def call_off(session: Session) -> None:
     """End a start that hangs. Its child is killed: whatever it waits for, it never becomes the program."""
-    found = handed.setting_up(session)
+    found = setting_up(session)
     if found is not None:
         for pid in (found[1], found[0]):  # the keeper itself only where the child's end does not get through to it
-            if handed.setting_up(session) == found:
+            if setting_up(session) == found:
                 os.kill(pid, signal.SIGKILL)
             if await _gone(session):
                 return
@@ -115,3 +118,39 @@ async def _gone(session: Session) -> bool:
     except TimeoutError:
         pass
     return not session.live
+
+
+# -- processes that may still do it ----------------------------------------------------------------------
+
+
+def unseen(session: Session) -> bool:
+    """Whether no keeper has taken this generation up: the one that does writes it beside its lock."""
+    facts = read_json(session.folder.keeper_lock) or {}
+    return not session.ending().get("ended") and facts.get("generation") != session.manifest["generation"]
+
+
+def on_its_way(roles: str, zygote: int | None) -> list[tuple[int, int]]:
+    """(pid, start time) of spares and zygotes of an earlier host: they end with it, after what it had asked of them."""
+    found = []
+    for pid, started in kernel.registered(roles):
+        stat = process_tree.read_stat(pid)
+        if stat is None or stat.started != started or stat.state == "Z" or zygote in (pid, stat.ppid):
+            continue
+        if stat.comm in _WAITING:
+            found.append((pid, started))
+    return found
+
+
+def setting_up(session: Session) -> tuple[int, int] | None:
+    """The keeper that has taken this start, and its child that is on the way to becoming the program; None where nobody
+    has, or it runs already. Who listens at a keeper's address is its keeper, by the kernel's word."""
+    try:
+        with dial(session.folder.keeper_socket) as sock:
+            keeper, _ = credentials(sock)
+    except OSError:
+        return None
+    for pid in process_tree.children(keeper):
+        stat = process_tree.read_stat(pid)
+        if stat is not None and stat.ppid == keeper and stat.comm in _WAITING and keeper_alive(session.folder):
+            return keeper, pid
+    return None

@@ -28,7 +28,7 @@ from ..observe.look import Look, restarting
 from ..operators.caller import Caller, scope_of
 from ..operators.operators import Operators
 from ..screen.emulators import Screens
-from . import find, handed, jupyter_kernel, late_start, manifest, survivors
+from . import find, jupyter_kernel, late_start, manifest, survivors
 from .registry import Registry
 from .restart_policy import Policies
 from .session import Session
@@ -179,7 +179,7 @@ async def stop(parts: SessionParts, caller: Caller, request: Stop) -> Json:
     grace = _grace(request.grace_s)
     if session.unreachable:
         await parts.registry.connect(session)
-    if not session.connected and (session.life is State.START_LATE or handed.setting_up(session)):
+    if not session.connected and (session.life is State.START_LATE or late_start.setting_up(session)):
         note(parts.journal, "stop", session, caller, request)
         await late_start.call_off(session)
     elif not session.connected:

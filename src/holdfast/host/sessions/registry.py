@@ -14,7 +14,7 @@ from ...model.errors import HoldfastError, invalid
 from ...model.home import Home, SessionFolder
 from ...system import cgroup
 from ...system.atomic_files import read_json, write_json
-from . import handed
+from . import late_start
 from . import manifest as recipe
 from .connect import Lines
 from .session import Session, ended_how, keeper_alive
@@ -81,7 +81,7 @@ class Registry:
             return
         session = self.add(folder, manifest)
         # In this order: who takes a start has its lock before it looks like a keeper, and before it says it is one.
-        awaited = handed.unseen(session) and handed.on_its_way(self.home.roles, self._zygote.pid)
+        awaited = late_start.unseen(session) and late_start.on_its_way(self.home.roles, self._zygote.pid)
         if keeper_alive(folder):
             self.lines.happened(session, Event.KEEPER_FOUND)
             await self.connect(session)

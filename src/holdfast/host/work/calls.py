@@ -62,10 +62,10 @@ class WorkCalls:
             await self.look_for_parked()
         return answer
 
-    async def look_for_parked(self, *, surely: bool = False) -> None:
+    async def look_for_parked(self) -> None:
         """In the home's store, where it has anything. The rest of the inbox does not depend on that."""
         try:
-            if not surely and not await self._store.used():
+            if not await self._store.used():
                 return
             async with asyncio.timeout(_PARKED_LOOK_S), self._store.call() as work:
                 found = await work.call("run_parked")

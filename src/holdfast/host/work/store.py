@@ -6,10 +6,8 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
-from typing import Any
 
 from ...model.errors import HoldfastError
-from ...model.work import store_setting
 from .store_setting import StoreSetting
 
 TYPE_CHECKING = False
@@ -21,7 +19,7 @@ _CLOSE_S = 5.0  # a disk that hangs does not keep the daemon from leaving: what 
 
 
 class WorkStore:
-    """`work()` for the event loop; `near` for threads, where the store is a file and open."""
+    """`work()` for the event loop; `near` for threads, where the store is open."""
 
     def __init__(self, setting: StoreSetting) -> None:
         self._setting = setting
@@ -46,9 +44,7 @@ class WorkStore:
         from ...work.blocking_calls import NearWork, growing
 
         work = opening.result()
-        store: Any = work.store
-        if hasattr(store, "write_now"):
-            self.near = NearWork(store, work.by, growing(work, asyncio.get_running_loop()))
+        self.near = NearWork(work.store, work.by, growing(work, asyncio.get_running_loop()))
 
     async def used(self) -> bool:
         """Whether there can be anything in it: it is open, or a file that is there."""
@@ -116,8 +112,4 @@ async def open_work(url: str, cache: str | None) -> Work:
 
     if cache is not None:
         await open_cache(cache).close()  # a URL that cannot be one is told now
-    try:
-        return Work(await open_store(url), cache=cache)
-    except ImportError:
-        words = f"{store_setting.without_password(url)} needs asyncpg, which is not installed where the host runs"
-        raise HoldfastError("failed", words, "pip install 'holdfast[postgres]', then hold down") from None
+    return Work(await open_store(url), cache=cache)

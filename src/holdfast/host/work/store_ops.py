@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from ...api.host import Parked, Store, StoreUse
+from ...api.host import Store, StoreMigrate, StoreUse
 from ...model.errors import invalid
 from ...model.home import Home
 from ...model.work import store_setting
@@ -28,12 +27,6 @@ class StoreParts(NamedTuple):
     stores: StoreSetting
     work_store: WorkStore
     journal: Journal
-    look_for_parked: Callable[..., Awaitable[None]]
-
-
-@Parked.answered
-async def parked(parts: StoreParts, caller: Caller, request: Parked) -> None:
-    await parts.look_for_parked(surely=True)
 
 
 @Store.answered
@@ -45,6 +38,28 @@ async def store(parts: StoreParts, caller: Caller, request: Store) -> Json:
 async def store_use(parts: StoreParts, caller: Caller, request: StoreUse) -> Json:
     caller.require_person("which store a home uses")
     return await asyncio.shield(_use(parts, request, caller))
+
+
+@StoreMigrate.answered
+async def store_migrate(parts: StoreParts, caller: Caller, request: StoreMigrate) -> Json:
+    caller.require_person("which store a home uses")
+    if not store_setting.is_server(request.url):
+        shown = store_setting.without_password(request.url)
+        raise invalid(f"{shown!r} is no PostgreSQL server", "postgresql://USER@HOST/DATABASE")
+    return await asyncio.shield(_migrate(parts, request.url))
+
+
+async def _migrate(parts: StoreParts, url: str) -> Json:
+    async with parts.work_store.alone():  # with the file's schema up to date, and no one writing
+        from ...store.copy_to_postgres import copy
+
+        used = parts.stores.exact()
+        if used["server"]:
+            raise invalid("this home's work is on a server already", "hold status shows which")
+        path = store_setting.file_of(used["store"])
+        tables = await asyncio.to_thread(copy, path, url)
+    rows = sum(t["rows"] for t in tables)
+    return {"from": path, "to": store_setting.without_password(url), "tables": tables, "rows": rows}
 
 
 async def _use(parts: StoreParts, request: StoreUse, caller: Caller) -> Json:

@@ -3,6 +3,8 @@
 CPython writes into its own code as it runs it (inline caches), and makes some objects only when they are first needed.
 Done here, that is in the pages that every keeper shares; done in a keeper, each has copies of its own. It is also
 quicker: what was rehearsed runs specialised from the first time on.
+
+It relies on nothing but that: whichever Python runs it, the worst that a change there does is that it saves less.
 """
 
 from __future__ import annotations
@@ -11,9 +13,7 @@ import json
 import os
 import signal
 import socket
-import sys
 from _signal import signal as _handle  # type: ignore[import-not-found]
-from _thread import allocate_lock
 
 from ...model.home import SessionFolder
 from ...system import kernel
@@ -26,19 +26,6 @@ from .take_session import order, start, take_lock
 
 _FOLDER = "rehearsal"
 _ROUNDS = 20  # CPython 3.11 specialises a function after eight calls, and an instruction some runs later
-# CPython's allocator of small objects: sizes in steps of 16 bytes, each from pools of 16 KB.
-_BLOCK, _BLOCKS_MAX, _POOL_BYTES = 16, 512, 16 << 10
-_BLOCKS_MIN = 48  # the smallest that holds a string of bytes nobody shares
-_BYTES_HEAD = sys.getsizeof(b"")
-# The C library's allocator has all that is larger, with 16 bytes around each. Past 1 KB it takes whatever gap is large
-# enough, so halves will do; below, it keeps a list of gaps for every size.
-_CHUNKS, _CHUNK_HEAD = (64 << 10, 32 << 10, 16 << 10, 8 << 10, 4 << 10, 2 << 10, 1 << 10), 16
-_IN_A_ROW = 4  # chunks side by side: the end of the heap, or a gap that makes no difference any more
-_TAKEN_MAX = 1 << 20  # bytes of one size: an end where an allocator is none of these
-_LOCKS = 4096  # of 48 bytes: a forked interpreter makes eight, and would look for them in what is left of larger gaps
-# The C library gives the end of its heap back to the kernel as soon as 128 KB of it are free, which in a flood is after
-# every chunk. Once it has freed a block of this size it waits for twice as much.
-_HEAP_END = 256 << 10
 _EPOCHS = 1 << 62  # granted without a word to the disk: nobody's input depends on them
 _SIZE = [80, 24]
 _ME = {"operator": "op_rehearsal", "kind": "human", "name": "rehearsal"}
@@ -169,32 +156,3 @@ def _remove(folder: str) -> None:
         os.rmdir(folder)
     except OSError:
         pass
-
-
-def fill_up() -> list[object]:
-    """Take every gap that the allocators have, so that what a keeper makes lies together on new pages.
-
-    Otherwise each of its first objects goes into another gap on another shared page, which is then copied whole.
-    """
-    kept: list[object] = []
-    bytes(_HEAP_END)
-    for size in (*_CHUNKS, *range(_CHUNKS[-1], _BLOCKS_MAX, -_BLOCK)):
-        _neighbours(size, size + _CHUNK_HEAD, _IN_A_ROW, kept)
-    kept += (allocate_lock() for _ in range(_LOCKS))
-    for size in range(_BLOCKS_MIN, _BLOCKS_MAX + 1, _BLOCK):
-        _neighbours(size, size, _POOL_BYTES // size // 2, kept)  # so many: a pool that nobody else is in
-        # To its last block: the next begins a new pool, whose head and first blocks are on one page.
-        for _ in range((_POOL_BYTES - id(kept[-1]) % _POOL_BYTES) // size - 1):
-            kept.append(bytes(size - _BYTES_HEAD))
-    return kept
-
-
-def _neighbours(size: int, distance: int, count: int, kept: list[object]) -> None:
-    """Take blocks of this size until so many in a row came from one place: all smaller places are taken then."""
-    in_a_row, last = 0, 0
-    for _ in range(_TAKEN_MAX // size):
-        kept.append(bytes(size - _BYTES_HEAD))
-        in_a_row = in_a_row + 1 if id(kept[-1]) - last == distance else 0
-        last = id(kept[-1])
-        if in_a_row == count:
-            break

@@ -26,7 +26,7 @@ from ..end.session_end import not_started
 from .program import Launch, StartFailed
 from .spare import next_start, settle_in
 from .take_session import order, start, take_lock
-from .warm_pages import fill_up, rehearse
+from .warm_pages import rehearse
 
 _MESSAGE_MAX = 8192  # a path
 
@@ -45,7 +45,6 @@ def serve(sock: socket.socket, roles: str) -> None:
     alive, held = os.pipe2(os.O_CLOEXEC)  # `held` is open as long as the zygote lives
     rehearse(roles)
     gc.collect()
-    kept = fill_up()  # noqa: F841  (kept so that it stays where it is)
     gc.freeze()  # what is shared stays shared: the collector never writes to it in a child
     try:
         sock.send(b"r")

@@ -13,7 +13,7 @@ from ...store.base import Query, Step, Transaction
 from ...wire import json_values
 from ..claims import rows as claim_rows
 from ..runs import rows as runs
-from ..steps import rules
+from ..steps import report
 from ..tasks import rows as task_rows
 from ..tasks import views
 
@@ -203,7 +203,7 @@ def _steps(facts: Json, where: str, *args: str) -> Transaction[None]:
         " s.begun_at, s.key LIMIT ?",
         (*args, 2 * BRIEF_LISTED),
     )
-    told = [{**rules.report(Step(*row[:-1]), now), "run_state": row[-1]} for row in rows]
+    told = [{**report.report(Step(*row[:-1]), now), "run_state": row[-1]} for row in rows]
     totals: dict[str, int] = {}
     if len(rows) == 2 * BRIEF_LISTED:
         counts = yield Query(f"SELECT s.state, COUNT(*){of} GROUP BY s.state", args)
@@ -218,7 +218,7 @@ def _steps(facts: Json, where: str, *args: str) -> Transaction[None]:
             f"SELECT {names} FROM step s WHERE s.run = ? AND s.state = 'failed' ORDER BY s.begun_at, s.key LIMIT 5",
             (run["run"],),
         )
-        facts["failed"] = [rules.report(Step(*row), now) for row in rows]
+        facts["failed"] = [report.report(Step(*row), now) for row in rows]
 
 
 def plan_states(run: str, keys: list[str]) -> Transaction[dict[str, str]]:

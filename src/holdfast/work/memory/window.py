@@ -122,7 +122,7 @@ class Memory:
         # Why it was said is no part of what was said: an entry of its own, which no model is shown as a message.
         seq = await self._store.write(
             lambda: log.explained(
-                log.append(run, "message", body, epoch, by, None, request),
+                queries.decided(log.added(run, "message", body, epoch, by, None, request)),
                 run,
                 "append a message",
                 why,

@@ -8,7 +8,6 @@ from ...model.errors import HoldfastError
 from ...store import queries
 from ...store.base import Query, Transaction
 from ...wire import json_values
-from ..steps import rules
 from . import lease, rows
 from .worker_process import Process
 
@@ -49,7 +48,7 @@ def claim(wanted: Claim) -> Transaction[Json]:
         held = yield from queries.held(run)
         kept = yield from queries.run(run)
         ours = wanted.process is not None and lease.same(held, wanted.worker, wanted.process)
-        if kept.ended_at is None and kept.parked is None and (not rules.alive(held) or ours):
+        if kept.ended_at is None and kept.parked is None and (not lease.alive(held) or ours):
             yield from lease.grant(run, held, wanted.worker, wanted.ttl, wanted.request, wanted.process)
             yield from _hold(run, held.epoch + 1, wanted)
             yield Query("UPDATE run SET waits_for = NULL WHERE id = ?", (run,))

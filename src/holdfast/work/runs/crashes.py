@@ -14,7 +14,6 @@ from ...model.times import rfc3339
 from ...store import queries
 from ...store.base import Held, Query, Run, Transaction
 from ...wire import json_values
-from ..steps import rules
 from . import lease
 
 Json = dict[str, Any]
@@ -65,7 +64,7 @@ def looked_at(holder: Holder, gone: bool, most: int) -> Transaction[None]:
     event = {"event": "crash", "worker": holder.worker, "crashes": kept.crashes + 1, "in_doubt": doubted}
     text = json_values.encode(event, "event")
     yield from queries.append(holder.run, "run", text, at=held.now, epoch=holder.epoch, by=holder.worker)
-    if kept.crashes + 1 >= most and (held.epoch == holder.epoch or not rules.alive(held)):
+    if kept.crashes + 1 >= most and (held.epoch == holder.epoch or not lease.alive(held)):
         yield from _park(kept, held, most)
 
 

@@ -12,8 +12,17 @@ from ...model.work.effects import Fenced
 from ...store import queries
 from ...store.base import Held, Query, Transaction
 from ...wire import json_values
-from ..steps.rules import HAND, alive, by_hand
 from .worker_process import Process
+
+HAND = "hand:"  # a worker of this name has no heartbeat: a person or an agent between two commands
+
+
+def alive(held: Held) -> bool:
+    return held.worker is not None and held.ended_at is None and held.now < held.lease_until
+
+
+def by_hand(worker: str | None) -> bool:
+    return worker is not None and worker.startswith(HAND)
 
 
 def check(held: Held, epoch: int) -> None:
@@ -68,12 +77,13 @@ def grant(
     return epoch
 
 
-def doubt(run: str, held: Held) -> Transaction[list[str]]:
-    """Whatever is open is in doubt from now on: whoever was at it is no longer. The keys of this run."""
+def doubt(run: str, held: Held, *, for_good: bool = False) -> Transaction[list[str]]:
+    """What is open is in doubt from now on: its worker is gone. The keys of this run, to whose log the caller
+    appends. `for_good`: no one is asked to settle it by a time."""
     doubted = yield Query(
         "UPDATE step SET state = 'in_doubt', doubt_since = ?, doubt_until = ?"
         " WHERE state = 'open' AND run IN (SELECT id FROM run WHERE attempt = ?) RETURNING run, key",
-        (held.now, held.now + int(SETTLE_S * 1e6), held.attempt),
+        (held.now, None if for_good else held.now + int(SETTLE_S * 1e6), held.attempt),
     )
     return [key for of, key in doubted if of == run]
 

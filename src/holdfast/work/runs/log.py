@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 from ...model.errors import invalid
 from ...model.times import rfc3339_us
 from ...store import queries
-from ...store.base import LogEntry, Query, Transaction
+from ...store.base import Change, LogEntry, Put, Query, Rows, Transaction
 from ...wire import json_values
-from ..steps import rules
+from ..steps import report
 from . import lease
 
 Json = dict[str, Any]
@@ -17,18 +17,18 @@ T = TypeVar("T")
 _FOREVER = 1 << 62  # past every log entry
 
 
-def append(
-    run: str, kind: str, body: str, epoch: int | None, by: str, step: str | None, request: str
-) -> Transaction[int]:
-    held = yield from queries.held(run)
-    before = yield from queries.appended(run, request)
-    if before is not None:
-        return before
-    if epoch is not None:
-        lease.check(held, epoch)
-    return (
-        yield from queries.append(run, kind, body, at=held.now, epoch=epoch or 0, by=by, step=step, request=request)
-    )
+def added(run: str, kind: str, body: str, epoch: int | None, by: str, step: str | None, request: str) -> Change[int]:
+    """One more entry. Its number; a repeated request gets the number it got."""
+
+    def decide(rows: Rows) -> tuple[int, Put]:
+        if rows.before is not None:
+            return rows.before, Put()
+        if epoch is not None:
+            lease.check(rows.held, epoch)
+        entry = LogEntry(run, rows.last + 1, kind, rows.held.now, by, epoch or 0, step, body, request)
+        return entry.seq, Put(log=(entry,))
+
+    return Change(run, (), decide, request)
 
 
 def with_why(body: Any, why: str | None) -> Any:
@@ -45,7 +45,7 @@ def explained(
     done = yield from deed
     if why is not None:
         body = json_values.encode({"text": why, "action": action}, "the reason")
-        yield from append(run, "reasoning", body, epoch, by, None, request)
+        yield from queries.decided(added(run, "reasoning", body, epoch, by, None, request))
     return done
 
 
@@ -84,10 +84,10 @@ def use_session(run: str, session: str, generation: int, offset: int, epoch: int
 def one_step(run: str, key: str) -> Transaction[Json | None]:
     held = yield from queries.seen(run)
     step = yield from queries.step(run, key)
-    return None if step is None else rules.report(step, held.now)
+    return None if step is None else report.report(step, held.now)
 
 
 def all_steps(run: str, state: str | None) -> Transaction[list[Json]]:
     held = yield from queries.seen(run)
     found = yield from queries.steps(run, state)
-    return [rules.report(step, held.now) for step in found]
+    return [report.report(step, held.now) for step in found]

@@ -12,7 +12,7 @@ from ...model.work.effects import check_word
 from ...store import queries
 from ...store.base import Held, Query, Run, Step, Transaction
 from ...wire import json_values
-from ..steps import rules
+from ..steps import report
 from . import lease
 from .worker_process import Process
 
@@ -131,7 +131,7 @@ def _resume(run: str, wanted: Wanted) -> Transaction[Json]:
             "SELECT request, (SELECT request FROM run WHERE id = ?) FROM attempt WHERE id = ?", (run, held.attempt)
         )
     )[0]
-    given = first[0] == wanted.request and rules.alive(held)  # the answer was lost; the lease was given
+    given = first[0] == wanted.request and lease.alive(held)  # the answer was lost; the lease was given
     if wanted.worker and not given and kept.ended_at is None:
         lease.may_take(held, wanted.worker, wanted.process)
         yield from lease.grant(run, held, wanted.worker, wanted.ttl, wanted.request, wanted.process)
@@ -264,14 +264,14 @@ def describe(kept: Run, held: Held, rows: list[tuple[str, str, str | None]], dou
         "worker": held.worker,
         "epoch": held.epoch,
         "lease_until": _time(held.lease_until),
-        "leased": rules.alive(held),
+        "leased": lease.alive(held),
         "created_at": _time(kept.created_at),
         "ended_at": _time(kept.ended_at),
         "outcome": json_values.decode(kept.outcome),
         "steps": counts,
         "log_end": seq,
         "items": None if items is None else sort_items(items, states),
-        "in_doubt": [rules.report(s, held.now) for s in doubts],
+        "in_doubt": [report.report(s, held.now) for s in doubts],
         "observed_at": _time(held.now),
     }
 

@@ -20,7 +20,6 @@ from ...store.base import Held, Query, Transaction
 from ...wire import json_values
 from ..runs import lease
 from ..runs import rows as runs
-from ..steps import rules
 from . import overlap
 from . import rows as task_rows
 from .rows import Asked, Project, Task
@@ -68,7 +67,7 @@ def start(key: str, wanted: runs.Wanted, backend: str | None, take: bool, asked:
         return (yield from runs.begin(wanted._replace(task=key)))  # `begin_run` of what is done: the run that did it
     status = words.after("start", at.task.status, at.task.id)
     if at.task.status == "active":
-        if take and at.held is not None and rules.alive(at.held) and rules.by_hand(at.held.worker):
+        if take and at.held is not None and lease.alive(at.held) and lease.by_hand(at.held.worker):
             yield from fence(at.held)  # what its holder left open is in doubt as soon as somebody writes
             at = yield from turn(key, asked)
         not_taken(at, at.held is not None and lease.same(at.held, wanted.worker, wanted.process), take, asked)
@@ -94,7 +93,7 @@ def begin(at: Turn, wanted: runs.Wanted, backend: str | None, status: str, asked
     task = at.task
     if backend is not None:
         yield from known_backends([backend])
-    if at.held is not None and at.open and wanted.worker is None and at.held.worker and not rules.alive(at.held):
+    if at.held is not None and at.open and wanted.worker is None and at.held.worker and not lease.alive(at.held):
         yield from fence(at.held)  # a dead worker's lease: whoever works by hand now is not to be disturbed by it
     made = yield from runs.begin(wanted._replace(task=task.key, run=None, again=True))
     if made["n"] > task.attempts:
@@ -153,7 +152,7 @@ def started(task: Task, *, resumed: bool) -> Transaction[Json]:
 def not_taken(at: Turn, ours: bool, take: bool, asked: Asked) -> None:
     """Refuse what somebody else is doing: who, and until when."""
     task, held = at.task, at.held
-    if held is not None and rules.alive(held) and not ours and held.worker != rules.HAND + asked.by:
+    if held is not None and lease.alive(held) and not ours and held.worker != lease.HAND + asked.by:
         raise HoldfastError(
             "busy",
             f"task {task.id} is held by {held.worker} until {rfc3339(held.lease_until / 1e6)}",
@@ -196,7 +195,7 @@ def next_task(
         now = yield from turn(key, asked)
         if backends is not None and not (yield from _can_do(now, backends)):
             continue
-        if now.held is not None and rules.alive(now.held):
+        if now.held is not None and lease.alive(now.held):
             continue  # renewed in this moment
         beside = yield from overlap.in_the_way(now.task, busy)
         if beside is not None:

@@ -12,6 +12,7 @@ from ...model.work import task_states as words
 from ...store import queries
 from ...store.base import Query, Transaction
 from ...wire import json_values
+from ..runs import lease
 from . import rows as task_rows
 from .attempts import Turn, end_attempt, fence, known_backends, may_write, standing, turn
 from .rows import Asked, Project, sessions
@@ -380,11 +381,7 @@ def cancel(key: str, asked: Asked) -> Transaction[Json]:
     status = words.after("cancel", at.task.status, at.task.id)
     if at.open and at.held is not None:
         yield from fence(at.held)
-        yield Query(
-            "UPDATE step SET state = 'in_doubt', doubt_since = ? WHERE state = 'open'"
-            " AND run IN (SELECT id FROM run WHERE attempt = ?)",
-            (at.now, at.held.attempt),
-        )
+        yield from lease.doubt(str(at.task.run), at.held, for_good=True)
         yield from end_attempt(at, "cancelled", "null", asked)
     yield from task_rows.write(key, at.now, status=status, taken_by=None, report=None, ended_at=at.now)
     yield from task_rows.advance(at.project)

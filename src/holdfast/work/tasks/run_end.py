@@ -11,7 +11,6 @@ from ...store.base import Query, Transaction
 from ...wire import json_values
 from ..runs import lease
 from ..runs import rows as runs
-from ..steps import rules
 from . import rows as task_rows
 from .attempts import turn
 from .changes import failed
@@ -50,7 +49,7 @@ def note_attempt(
     held = yield from queries.held(run)
     if epoch is not None and held.ended_at is None:
         lease.check(held, epoch)
-    elif epoch is None and rules.alive(held) and not rules.by_hand(held.worker):
+    elif epoch is None and lease.alive(held) and not lease.by_hand(held.worker):
         raise HoldfastError("busy", f"the run is held by {held.worker}", "only it may say so while its lease lasts")
     made = None if classification is None else policy.check_classification(classification, earlier=held.n - 1)
     yield Query(

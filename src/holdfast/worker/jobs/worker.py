@@ -144,9 +144,9 @@ class Worker:
         self._events.tell(end.how, **about, **facts, message=end.message)
 
     def _look_at_parked(self, host: Host, count: int) -> None:
-        """A person is told: by the host that wrote it, or, of a store on a server, through this home's host."""
+        """What waits for a person is told by the host that wrote it; here it is known that there is something."""
         if count or self._waiting:
-            self._waiting = host.work.tell_parked()
+            self._waiting = host.work.call("run_parked")
 
     def _call(self, host: Host, job: Any, made: Json) -> Ending:
         run, outcome, error = self._hold(host.work.held(made, self._lease, job=True)), None, None

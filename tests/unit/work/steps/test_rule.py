@@ -12,7 +12,7 @@ from holdfast.model.work.effects import EFFECTS, STEP_STATES, Fenced, StepInDoub
 from holdfast.store.base import Held, Step
 from holdfast.wire import json_values
 from holdfast.work.runs import lease, rows
-from holdfast.work.steps import rules
+from holdfast.work.steps import rule
 
 
 def a_step(**changes: Any) -> Step:
@@ -54,7 +54,7 @@ def test_beginning_again_executes_only_what_did_not_happen_or_may_happen_twice(
     state: str, effect: str, outcome: str
 ) -> None:
     step = a_step(state=state, effect=effect, outcome=outcome if state == "settled" else None)
-    decision = rules.begin(step, args_hash="h", effect=effect, request="other").decision
+    decision = rule.may_begin(step, args_hash="h", effect=effect, request="other").decision
     happened = state == "done" or (state == "settled" and outcome == "done")
     not_happened = state == "failed" or (state == "settled" and outcome == "not_done")
     if happened:
@@ -67,8 +67,8 @@ def test_beginning_again_executes_only_what_did_not_happen_or_may_happen_twice(
 
 def test_only_the_same_request_finds_its_own_intent() -> None:
     step = a_step()
-    assert rules.begin(step, args_hash="h", effect="unsafe", request="r1") == rules.Begin("execute", "nothing")
-    assert rules.begin(step, args_hash="h", effect="unsafe", request="r2") == rules.Begin("in_doubt", "doubt")
+    assert rule.may_begin(step, args_hash="h", effect="unsafe", request="r1") == rule.Begin("execute", "nothing")
+    assert rule.may_begin(step, args_hash="h", effect="unsafe", request="r2") == rule.Begin("in_doubt", "doubt")
 
 
 def test_a_lease_is_over_at_the_very_moment_it_ends() -> None:
@@ -99,10 +99,11 @@ def test_a_live_lease_yields_to_its_own_worker_and_a_hand_to_a_worker(holder: st
 
 
 def test_the_end_of_a_step_belongs_to_its_epoch() -> None:
-    assert rules.end(a_step(epoch=3), key="k", epoch=3, request="e", effect=None) == "update"
-    assert rules.end(a_step(end_request="e", state="done"), key="k", epoch=3, request="e", effect=None) == "again"
+    assert rule.may_end(a_step(epoch=3), key="k", epoch=3, effect=None) == "update"
+    assert rule.said_before(a_step(end_request="e", state="done"), "e") == {"key": "k", "state": "done"}
+    assert rule.said_before(a_step(end_request="e", state="done"), "f") is None
     with pytest.raises(StepInDoubt) as doubt:
-        rules.end(a_step(state="in_doubt", epoch=2), key="k", epoch=3, request="e", effect=None)
+        rule.may_end(a_step(state="in_doubt", epoch=2), key="k", epoch=3, effect=None)
     assert doubt.value.report["key"] == "k"
     assert doubt.value.as_dict()["report"]["effect"] == "unsafe"
 

@@ -1,44 +1,38 @@
-"""A write that goes as foreseen takes two statements on SQLite, and leaves what its transaction would have left."""
+"""A change that is decided on the rows written last takes two statements, and leaves what rows that are read would."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from holdfast.model.errors import HoldfastError
 from holdfast.model.work.effects import Fenced
-from holdfast.store.base import Quick, Transaction
+from holdfast.store.base import Change
+from holdfast.store.remembered import Remembered
 from holdfast.store.sqlite import SqliteStore
-from holdfast.work.foreseen import foreseen
+from holdfast.work.blocking_calls import NearWork
 from holdfast.work.service import Work
+from holdfast.work.steps import rows as steps
+from holdfast.work.steps.intent import intended
 from tests.support.home import until_async
 
-T = TypeVar("T")
 TIMES = ("begun_at", "ended_at", "at", "run")
 
 
-class Unforeseen:
-    """The same store, which runs every transaction statement by statement."""
+class Forgetful(Remembered):
+    """Keeps nothing: every change reads its rows."""
 
-    def __init__(self, store: SqliteStore) -> None:
-        self._store, self.url = store, store.url
+    def keep(self, rows: Any, put: Any) -> None:
+        """Not even this."""
 
-    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
-        return await self._store.write(transaction)
 
-    async def quick(self, quick: Quick) -> bool:
-        return False
-
-    async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
-        return await self._store.read(transaction)
-
-    async def close(self) -> None:
-        await self._store.close()
+def change(made: dict[str, Any], key: str, epoch: int | None = None) -> Change[dict[str, Any]]:
+    intent = intended(made["run"], key, "unsafe", None, None, None, None, None, None, "op", f"req_{key}")
+    return steps.begin(intent, made["epoch"] if epoch is None else epoch)
 
 
 def rows(path: Path, table: str, order: str) -> list[dict[str, Any]]:
@@ -51,7 +45,7 @@ def rows(path: Path, table: str, order: str) -> list[dict[str, Any]]:
 
 
 async def worked(work: Work) -> list[Any]:
-    """Every kind of foreseen write, and each once more as a lost answer is asked for again; the answers."""
+    """Every kind of change, and each once more as a lost answer is asked for again; the answers."""
     made = await work.begin_run(worker="w", ttl_s=3600)
     mine: dict[str, Any] = {"run": made["run"], "epoch": made["epoch"], "by": "anna"}
     first = {"key": "a", "args": [1], "action": "do", "why": "because", "idem_key": "i1", "request": "req_1", **mine}
@@ -79,12 +73,13 @@ async def worked(work: Work) -> list[Any]:
     return answers
 
 
-async def test_what_was_foreseen_leaves_the_rows_and_answers_of_its_transaction(tmp_path: Path) -> None:
+async def test_a_change_from_memory_leaves_the_rows_and_answers_of_one_that_reads(tmp_path: Path) -> None:
     seen = []
-    for name in ("quick.db", "plain.db"):
+    for name in ("kept.db", "read.db"):
         store = await SqliteStore.open(str(tmp_path / name))
-        work = Work(store if name == "quick.db" else Unforeseen(store), "op")
-        answers = await worked(work)
+        if name == "read.db":
+            store._remembered = Forgetful()
+        answers = await worked(Work(store, "op"))
         await store.close()
         steps = rows(tmp_path / name, "step", "key")
         for step in steps:
@@ -93,13 +88,15 @@ async def test_what_was_foreseen_leaves_the_rows_and_answers_of_its_transaction(
     assert seen[0] == seen[1]
 
 
-async def test_a_foreseen_write_takes_two_statements_and_its_commit(tmp_path: Path) -> None:
+async def test_a_change_from_memory_takes_two_statements_and_its_commit(tmp_path: Path) -> None:
     store = await SqliteStore.open(str(tmp_path / "work.db"))
     work, said = Work(store, "op"), list[str]()
     made = await work.begin_run(worker="w", ttl_s=3600)
     assert store._writer is not None
     store._writer.set_trace_callback(said.append)
     mine = {"run": made["run"], "epoch": made["epoch"]}
+    await work.call("step_begin", key="first", **mine)
+    said.clear()
     await work.call("step_begin", key="a", **mine)
     await work.call("step_end", key="a", result=1, **mine)
     store._writer.set_trace_callback(None)
@@ -108,7 +105,7 @@ async def test_a_foreseen_write_takes_two_statements_and_its_commit(tmp_path: Pa
     assert words == ["BEGIN", "INSERT", "INSERT", "COMMIT", "BEGIN", "UPDATE", "INSERT", "COMMIT"]
 
 
-async def test_whoever_has_not_the_lease_writes_nothing_by_a_shorter_way_either(tmp_path: Path) -> None:
+async def test_whoever_has_not_the_lease_writes_nothing_from_memory_either(tmp_path: Path) -> None:
     path = tmp_path / "work.db"
     store = await SqliteStore.open(str(path))
     work = Work(store, "op")
@@ -133,7 +130,7 @@ async def test_whoever_has_not_the_lease_writes_nothing_by_a_shorter_way_either(
     await store.close()
 
 
-async def test_a_batch_in_which_one_fails_keeps_the_foreseen_writes_of_the_others(tmp_path: Path) -> None:
+async def test_a_batch_in_which_one_fails_keeps_the_changes_of_the_others(tmp_path: Path) -> None:
     store = await SqliteStore.open(str(tmp_path / "work.db"))
     work = Work(store, "op")
     made = await work.begin_run(worker="w", ttl_s=3600)
@@ -150,117 +147,141 @@ async def test_a_batch_in_which_one_fails_keeps_the_foreseen_writes_of_the_other
     await store.close()
 
 
-def begun(made: dict[str, Any], key: str) -> Quick:
-    quick = foreseen("step_begin", {"run": made["run"], "epoch": made["epoch"], "key": key}, "op")
-    assert quick is not None
-    return quick
-
-
-async def test_a_foreseen_write_that_finds_somebody_else_writing_waits_in_line_and_is_done_with_the_others(
-    tmp_path: Path,
-) -> None:
+async def test_a_change_that_finds_another_writing_waits_in_line_and_is_done_with_the_others(tmp_path: Path) -> None:
     path = tmp_path / "work.db"
     store = await SqliteStore.open(str(path))
     made = await Work(store, "op").begin_run(worker="w", ttl_s=3600)
-    with store._turn:
-        waiting = [asyncio.create_task(asyncio.to_thread(store.quick_now, begun(made, key))) for key in ("a", "b")]
-        fenced = begun({**made, "epoch": 7}, "c")
-        waiting.append(asyncio.create_task(asyncio.to_thread(store.quick_now, fenced)))
-        await until_async(lambda: len(store._near) == 3)
-    assert await asyncio.gather(*waiting) == [True, True, False]
+    with store.line.turn:
+        changes = [change(made, "a"), change(made, "b"), change(made, "c", epoch=7)]
+        waiting = [asyncio.create_task(asyncio.to_thread(store.decide_now, one)) for one in changes]
+        await until_async(lambda: len(store.line.near) == 3)
+    told = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [t["decision"] for t in told if isinstance(t, dict)] == ["execute", "execute"]
+    assert isinstance(told[2], Fenced)
     assert [r["key"] for r in rows(path, "step", "key")] == ["a", "b"]
     await store.close()
 
 
-async def test_a_foreseen_write_whose_commit_fails_is_not_called_done(tmp_path: Path) -> None:
-    """Neither by whoever commits alone, nor in line, nor for a coroutine."""
+async def test_a_change_whose_commit_fails_is_not_called_done(tmp_path: Path) -> None:
+    """Neither on a thread, nor in line, nor for a coroutine; and what it would have left is not remembered."""
     store = await SqliteStore.open(str(tmp_path / "work.db"))
     made = await Work(store, "op").begin_run(worker="w", ttl_s=3600)
+    await store.decide(change(made, "first"))
     assert store._writer is not None
     store._writer.set_authorizer(
         lambda action, name, *_: sqlite3.SQLITE_DENY if (action, name) == (22, "COMMIT") else sqlite3.SQLITE_OK
     )
-    assert not await asyncio.to_thread(store.quick_now, begun(made, "a"))
-    assert not store._writer.in_transaction
-    with store._turn:
-        waiting = asyncio.create_task(asyncio.to_thread(store.quick_now, begun(made, "b")))
-        await until_async(lambda: len(store._near) == 1)
-    assert not await waiting
-    assert not await store.quick(begun(made, "c"))
-    assert not store._writer.in_transaction
+    for ask in (
+        lambda: asyncio.to_thread(store.decide_now, change(made, "a")),
+        lambda: store.decide(change(made, "b")),
+    ):
+        with pytest.raises(HoldfastError):
+            await ask()
+        assert not store._writer.in_transaction
     store._writer.set_authorizer(None)
-    assert await asyncio.to_thread(store.quick_now, begun(made, "d"))
-    assert [r["key"] for r in rows(tmp_path / "work.db", "step", "key")] == ["d"]
+    assert (await asyncio.to_thread(store.decide_now, change(made, "d")))["decision"] == "execute"
+    assert [r["key"] for r in rows(tmp_path / "work.db", "step", "key")] == ["d", "first"]
+    assert [r["seq"] for r in rows(tmp_path / "work.db", "log", "seq")] == [1, 2, 3]
     await store.close()
-    assert not await store.quick(begun(made, "e"))
-    assert not store.quick_now(begun(made, "e"))
+    for late in (store.decide(change(made, "e")), asyncio.to_thread(store.decide_now, change(made, "e"))):
+        with pytest.raises(HoldfastError, match="closed"):
+            await late
 
 
-async def test_a_file_that_is_locked_by_another_program_is_waited_for_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once it was waited for twice, and everybody behind it as well: by the foreseen write, then by its transaction."""
+async def test_a_file_that_is_locked_by_another_program_is_waited_for_once(tmp_path: Path) -> None:
     store = await SqliteStore.open(str(tmp_path / "work.db"))
-    work = Work(store, "op")
-    made = await work.begin_run(worker="w", ttl_s=3600)
+    made = await Work(store, "op").begin_run(worker="w", ttl_s=3600)
     assert store._writer is not None
     store._writer.execute("PRAGMA busy_timeout=1")
-    monkeypatch.setattr(store, "_driven", None)  # the transaction is not even begun
+    asked = list[str]()
+    store._writer.set_trace_callback(asked.append)
     other = sqlite3.connect(tmp_path / "work.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(HoldfastError, match="locked"):
-        await asyncio.to_thread(store.quick_now, begun(made, "a"))
+        await asyncio.to_thread(store.decide_now, change(made, "a"))
     with pytest.raises(HoldfastError, match="locked"):
-        await work.call("step_begin", run=made["run"], epoch=made["epoch"], key="a")
+        await store.decide(change(made, "a"))
+    assert asked == ["BEGIN IMMEDIATE"] * 2
     other.close()
     await store.close()
 
 
-async def test_the_log_is_lengthened_ahead_and_looked_after_also_where_every_write_is_foreseen(tmp_path: Path) -> None:
+async def test_the_log_is_lengthened_ahead_and_looked_after_also_where_threads_write(tmp_path: Path) -> None:
     log = tmp_path / "work.db-wal"
     store = await SqliteStore.open(str(tmp_path / "work.db"))
     made = await Work(store, "op").begin_run(worker="w", ttl_s=3600)
-    await until_async(lambda: not store._nudged and store._writes.empty())
-    commits, sizes = store._commits, set[int]()
+    await until_async(lambda: not store.line.nudged)
+    commits, sizes = store.line.commits, set[int]()
     for n in range(150):
-        assert await asyncio.to_thread(store.quick_now, begun(made, f"k{n}"))
+        await asyncio.to_thread(store.decide_now, change(made, f"k{n}"))
         sizes.add(log.stat().st_size)
-    assert store._commits == commits + 150
+    assert store.line.commits >= commits + 150
     assert len(sizes) < 15
-    assert store._nudged
-    await until_async(lambda: not store._nudged)  # the writer thread has looked whether the log is to be folded in
+    assert store.line.nudged
+    await until_async(lambda: not store.line.nudged)  # the writer thread has looked whether it is to be folded in
     await store.close()
 
 
-async def test_a_value_that_sqlite_cannot_take_harms_nobody_but_whoever_sent_it(tmp_path: Path) -> None:
+async def test_a_value_that_sqlite_cannot_take_harms_no_other_caller(tmp_path: Path) -> None:
     store = await SqliteStore.open(str(tmp_path / "work.db"))
     work = Work(store, "op")
     made = await work.begin_run(worker="w", ttl_s=3600)
-    plain = begun(made, "a")
-    for odd in (2**70, "\udc80", object()):
-        quick = plain._replace(args=(*plain.args[:2], odd, *plain.args[3:]))
-        assert not await asyncio.to_thread(store.quick_now, quick)
-        assert not await store.quick(quick)
+    await store.decide(change(made, "first"))
+
+    def odd(by: str) -> Change[dict[str, Any]]:
+        intent = intended(made["run"], "odd", "unsafe", None, None, None, None, None, None, by, "req_odd")
+        return steps.begin(intent, made["epoch"])
+
+    with store.line.turn:
+        waiting = [
+            asyncio.create_task(asyncio.to_thread(store.decide_now, one))
+            for one in (change(made, "a"), odd("\udc80"), change(made, "b"))
+        ]
+        await until_async(lambda: len(store.line.near) == 3)
+    told = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [isinstance(t, dict) for t in told] == [True, False, True]
     with pytest.raises(Fenced):
         await work.call("step_begin", run=made["run"], epoch=2**70, key="a")
-    assert await asyncio.to_thread(store.quick_now, begun(made, "b"))
+    assert [r["key"] for r in rows(tmp_path / "work.db", "step", "key")] == ["a", "b", "first"]
     await store.close()
 
 
-async def test_a_step_whose_answer_was_lost_is_found_by_its_transaction_also_without_a_request_of_the_callers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_step_whose_answer_was_lost_is_found_when_it_is_asked_for_again(tmp_path: Path) -> None:
     store = await SqliteStore.open(str(tmp_path / "work.db"))
-    work, plain = Work(store, "op"), store.quick
+    work, near = Work(store, "op"), NearWork(store, "op", lambda run, size: None)
     made = await work.begin_run(worker="w", ttl_s=3600)
-
-    async def lost(quick: Quick) -> bool:
-        assert await plain(quick)
-        return False
-
-    monkeypatch.setattr(store, "quick", lost)
     mine = {"run": made["run"], "epoch": made["epoch"], "key": "a"}
-    assert (await work.call("step_begin", **mine))["decision"] == "execute"
-    assert (await work.call("step_end", result=1, **mine))["state"] == "done"
+    for request, name in (("req_1", "step_begin"), ("req_2", "step_end")):
+        told = await asyncio.to_thread(near.call_now, name, {**mine, "request": request})
+        assert await work.call(name, **mine, request=request) == told
     assert len(rows(tmp_path / "work.db", "log", "seq")) == 3
+    await store.close()
+
+
+@pytest.mark.parametrize("between", ["log_append", "checkpoint_save", "step_settle", "begin_run"])
+async def test_rows_that_another_call_changed_are_read_again(tmp_path: Path, between: str) -> None:
+    """Whatever wrote to the run since has taken the number of the next entry, or the epoch."""
+    store = await SqliteStore.open(str(tmp_path / "work.db"))
+    work, other = Work(store, "op"), Work(store, "op")
+    made = await work.begin_run(worker="w", ttl_s=3600)
+    mine = {"run": made["run"], "epoch": made["epoch"]}
+    await work.call("step_begin", key="a", effect="idempotent", **mine)
+    kept = dict(store._remembered._rows)
+    calls: dict[str, dict[str, Any]] = {
+        "log_append": {"run": made["run"], "body": "a remark"},
+        "checkpoint_save": {"state": {"goal": "g"}, **mine},
+        "step_settle": {"run": made["run"], "key": "a", "outcome": "done", "evidence": "e", "epoch": made["epoch"]},
+        "begin_run": {"run": made["run"], "worker": "w"},
+    }
+    await other.call(between, **calls[between])
+    store._remembered._rows.clear()
+    store._remembered._rows |= kept  # as in another host, which does not see this one's writes
+    if between in ("step_settle", "begin_run"):
+        with pytest.raises((HoldfastError, Fenced)):
+            await work.call("step_end", key="a", result=1, **mine)
+    else:
+        assert (await work.call("step_end", key="a", result=1, **mine))["state"] == "done"
+    seqs = [r["seq"] for r in rows(tmp_path / "work.db", "log", "seq")]
+    assert seqs == list(range(1, len(seqs) + 1))
+    await work.aclose()
     await store.close()
