@@ -246,3 +246,18 @@ def test_an_id_or_the_beginning_of_one_is_as_good_as_a_name(hold: HomeForTests) 
     s = hold.run("cat", name="c")
     for word in (s.id, s.id[:12], s.id[4:12]):
         assert hold("status", word, "--json").json["name"] == "c"
+
+
+def test_a_short_command_loads_no_more_of_the_api_than_it_asks(hold: HomeForTests) -> None:
+    hold.run("cat")
+    program = (
+        "import sys\n"
+        "from holdfast.cli.main import main\n"
+        "sys.argv = ['hold', 'ls']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "found = {'typing', 'msgspec', 'inspect', 'importlib.metadata', 'lzma', 'bz2'} & set(sys.modules)\n"
+        "print('loaded', *sorted(found), *sorted(m for m in sys.modules if m.startswith('holdfast.api.')))"
+    )
+    env = {**os.environ, "HOLDFAST_HOME": str(hold.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded holdfast.api.observe holdfast.api.operation"

@@ -44,7 +44,7 @@ def test_a_keeper_closes_a_connection_that_says_nothing_and_keeps_one_that_did(h
 def test_halves_of_large_requests_are_bounded_over_all_connections(hold: HomeForTests) -> None:
     """As many as there is room for are kept; the next is told so, and small requests are answered all the while."""
     hold.run("sleep", "600", name="web")
-    half = host_requests.encode({"op": "ping", "pad": "x" * (12 << 20)})[:-1]
+    half = host_requests.encode({"op": "news", "of": "tasks", "after": "x" * (12 << 20)})[:-1]
     told, socks = [], list[socket.socket]()
     try:
         for _ in range(limits.REQUESTS_BYTES_MAX // len(half) + 1):

@@ -152,7 +152,7 @@ def test_an_agent_does_not_change_a_persons_contract_and_is_told_to_ask(
         assert refused(lambda: mole.work.tasks.edit("1", after=[], project="demo")).code == "not_allowed"
     shown = project.show("1")
     assert (shown["contract_version"], shown["contract"]["verification"][0]["command"]) == (1, "make test")
-    assert [r["op"] for r in refusals(project.hold)] == ["work"]
+    assert [r["op"] for r in refusals(project.hold)] == ["task_contract"]
 
 
 def test_an_agent_edits_what_agents_wrote_until_a_person_has_had_a_hand_in_it(project: Project) -> None:

@@ -208,7 +208,7 @@ def test_through_its_door_a_program_sees_its_own_session_and_no_other(hold: Home
     assert asks(inside, op="status", session="inside")["ok"]["id"] == inside.id
     for op in ("status", "stop", "open", "attach", "send", "exec", "screen", "wait", "kill", "rm"):
         wanted = {"status": "other", "stop": other.id[:8]}.get(op, other.id)
-        more = {"exec": {"words": ["id"]}, "wait": {"until": "exit"}}.get(op) or {}
+        more: dict[str, Any] = {"words": ["id"]} if op == "exec" else {"until": "exit"} if op == "wait" else {}
         assert asks(inside, op=op, session=wanted, **more)["error"]["code"] == "not_found"
     assert "other" not in told(inside, f"{HOLD} ls -a --json")
 
@@ -230,8 +230,10 @@ def test_a_door_is_only_for_those_inside(hold: HomeForTests, inside: Session) ->
 def test_a_claim_to_be_somebody_else_is_not_heard(hold: HomeForTests, inside: Session) -> None:
     mine = inside.status().acts_as
     claim = {"operator": "op_somebody", "kind": "human", "name": "root"}
-    for more in ({"operator": "op_somebody"}, {"as": claim}, {"session": inside.id}):
-        assert asks(inside, op="ping", **more)["error"]["code"] == "invalid"
+    for field, said in {"operator": "op_somebody", "as": claim, "isolation": {}, "door": inside.id}.items():
+        for op in ("ping", "run"):
+            refused = asks(inside, op=op, **{field: said})["error"]
+            assert (refused["code"], f"unknown field `{field}`" in refused["message"]) == ("invalid", True)
     assert asks(inside, op="ping")["ok"]["operator"]["operator"] == mine
 
 

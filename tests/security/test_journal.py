@@ -333,7 +333,7 @@ def test_a_flood_of_refusals_is_a_few_entries_with_a_count(hold: HomeForTests) -
                 bot.call("down")
         for n in range(300):
             with pytest.raises(HoldfastError):
-                bot.call("operator_add", name=f"x{n}", id=f"op_x{n}")
+                bot.call("operator_add", name=f"x{n}", id=f"op_x{n}", kind="agent", key="00")
     assert len(journal(hold)) - before < 50
     assert hold("down").code == 0
     assert sum(e.get("repeated") or 0 for e in refusals(hold)) + len(refusals(hold)) >= 600

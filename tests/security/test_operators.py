@@ -233,7 +233,7 @@ def test_revocation_ends_channels_and_requests_at_once(hold: HomeForTests) -> No
         channel = bot.session("web").open()
         channel.send(b"before\n")
         waiting = other.connection()
-        waiting.send({"op": "wait", "session": "web", "for": "exit", "timeout": 100})
+        waiting.send({"op": "wait", "session": "web", "until": "exit", "timeout": 100})
         for _ in range(3):  # whatever came before these are answered is under way
             hold.host.call("ping")
         done = hold.host.revoke("bot", why="enough")

@@ -127,8 +127,8 @@ def test_a_request_ends_with_the_last_of_the_grants_it_rests_on(hold: HomeForTes
 @pytest.mark.parametrize(
     "request_",
     [
-        {"op": "wait", "session": "web", "for": "exit", "timeout": "soon"},
-        {"op": "wait", "session": "web", "for": "exit", "from": []},
+        {"op": "wait", "session": "web", "until": "exit", "timeout": "soon"},
+        {"op": "wait", "session": "web", "until": "exit", "start": []},
         {"op": "offset", "session": "web", "since": {}},
         {"op": "timeline", "limit": "all"},
         {"op": "timeline", "before": True},

@@ -25,17 +25,9 @@ PUBLIC_CLASSES = {
 LARGE_CLASSES = {
     "holdfast.client._async.resume.AsyncBriefs",
     "holdfast.client._async.tasks.AsyncTasks",
-    "holdfast.host.channels.ops.Channels",
-    "holdfast.host.controls.ops.Acting",
-    "holdfast.host.dispatch.Operations",
-    "holdfast.host.exec.ops.Commands",
     "holdfast.host.exec.start.Execs",
-    "holdfast.host.inbox.approval_requests.Approving",
     "holdfast.host.inbox.inbox_host.Desk",
-    "holdfast.host.inbox.ops.Asking",
-    "holdfast.host.inbox.standing_ops.StandingOps",
     "holdfast.host.operators.operators.Operators",
-    "holdfast.host.sessions.ops.Lifetime",
     "holdfast.host.sessions.session.Session",
     "holdfast.integrations.langgraph.HoldfastSaver",
     "holdfast.keeper.keeper.Keeper",
@@ -46,10 +38,7 @@ LARGE_CLASSES = {
     "holdfast.work.tasks.ops.TaskCalls",
     "holdfast.worker.runner.attempt.Attempt",
 }
-HANDLERS_OF_OTHERS = {
-    ("holdfast.host.inbox.ops", "holdfast.host.controls.ops"),
-    ("holdfast.host.inbox.standing_ops", "holdfast.host.exec.ops"),
-}
+HANDLERS_OF_OTHERS: set[tuple[str, str]] = set()
 GENERATED = "holdfast.client._sync."  # as large as what it is made from
 
 

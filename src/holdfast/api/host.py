@@ -36,7 +36,7 @@ class StoreUse(Act["Json"], op="store_use", right="enrol", on="host", durable="j
 
 
 class StoreMigrate(Operation["Json"], op="store_migrate", right="enrol", on="host"):
-    """Copy the work of this home's file into an empty PostgreSQL database, and check it."""
+    """Copy the work from this home's file to an empty PostgreSQL database, and check it; the file stays as it was."""
 
     url: str
 

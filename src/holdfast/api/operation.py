@@ -5,7 +5,6 @@ Each client loads this, so it loads neither `typing` nor `msgspec`, which takes 
 
 from __future__ import annotations
 
-from importlib import import_module
 from types import GenericAlias
 
 TYPE_CHECKING = False
@@ -182,12 +181,12 @@ def find(op: str) -> type[Operation[Any]] | None:
     for room in ROOMS:
         if op in OPERATIONS:
             break
-        import_module(f"{__package__}.{room}")
+        __import__(f"{__package__}.{room}")  # importlib would be one more thing to load
     return OPERATIONS.get(op)
 
 
 def load_all() -> dict[str, type[Operation[Any]]]:
     """Every operation, by its name."""
     for room in ROOMS:
-        import_module(f"{__package__}.{room}")
+        __import__(f"{__package__}.{room}")
     return OPERATIONS

@@ -23,7 +23,7 @@ from ..system.atomic_files import read_json, write_json
 from ..system.disk_reserve import Reserve
 from ..version import VERSION
 from .change_feed.feed import News
-from .dispatch import Operations
+from .dispatch import Dispatch
 from .events import SessionEvents
 from .inbox.inbox_host import Desk
 from .isolation.session_socket import Doors
@@ -32,6 +32,7 @@ from .journal.ledger import Ledger
 from .journal.missed_entries import Recovery
 from .journal.refusals import Refusals
 from .journal.spool_ingest import Ingest
+from .observe.look import Look
 from .operators.browser_logins import Logins
 from .operators.caller import Identities
 from .operators.operators import Operators, os_user
@@ -99,15 +100,16 @@ class Daemon:
         self.web = Web(home)
         self.stores = store_setting.StoreSetting(home)
         self.screens = Screens()
+        self.look = Look(self.registry, self.screens, self.identity["id"], home.roles)
         self.policies = Policies(self.registry, self.identity["operator"], self.journal)
         self.desk = Desk(self)
-        self.operations = Operations(self)
+        self.dispatch = Dispatch(self)
         self.reading = Reading()
-        self.doors = Doors(self.registry, self.identities, self.refusals, self.operations.dispatch, self.reading)
+        self.doors = Doors(self.registry, self.identities, self.refusals, self.dispatch.dispatch, self.reading)
         self.registry.doors = self.doors
         self.events.listen(
             screens=self.screens.heard,
-            commands=self.operations.heard,
+            commands=self.dispatch.rooms.heard,
             inbox=self.desk.heard,
             journal=self.ingest.heard,
             policies=self.policies.heard,
@@ -170,10 +172,10 @@ class Daemon:
         warming = self.zygote.warm_up()
         await self._know()
         await self.desk.begin()
-        await self.operations.standing.begin()
-        lanes = Lanes(self.operations.lane_takes, self.operations.lane_answer)
+        await self.dispatch.rooms.standing.standing.begin()
+        lanes = Lanes(self.dispatch.rooms.work.lane_takes, self.dispatch.rooms.work.lane_answer)
         server = Server(
-            listen(self.home.socket), self.operations.handle, self._foreign, reading=self.reading, lanes=lanes
+            listen(self.home.socket), self.dispatch.handle, self._foreign, reading=self.reading, lanes=lanes
         )
         with contextlib.suppress(HoldfastError):  # of a full disk: it is tried again before anything is done
             self.reserve.keep()
@@ -204,9 +206,9 @@ class Daemon:
         serving.cancel()
         warming.cancel()
         self.doors.close()
-        await self.operations.close_work()
+        await self.dispatch.rooms.work.close()
         self.policies.close()
-        self.operations.standing.close()
+        self.dispatch.rooms.standing.standing.close()
         self.desk.close()
         self.screens.close()
         self.refusals.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ..api.operation import Operation
 from ..model.errors import HoldfastError, invalid
 from ..model.limits import WORD_MAX
 from .sessions.session import Session
@@ -13,24 +14,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .operators.caller import Caller
 
-Json = dict[str, Any]
 
 _PART_MAX = 24  # letters by which a part of a request is told from the others
 
 
-def name_of(request: Json, part: object = "") -> str | None:
+def name_of(request: Operation[Any], part: object = "") -> str | None:
     """The request's id, which the keeper knows it by; `part` is one act of several that carry it out."""
-    name = request.get("request")
+    name: str | None = getattr(request, "request", None)
     if name is None:
         return None
-    if not isinstance(name, str) or not 0 < len(name) <= WORD_MAX - _PART_MAX:
+    if not 0 < len(name) <= WORD_MAX - _PART_MAX:
         raise invalid(f"a request's id is a text of at most {WORD_MAX - _PART_MAX} characters", "leave it out")
     return f"{name}+{part}" if part else name
 
 
-async def carried_out(session: Session, caller: Caller, request: Json, part: object = "") -> bool:
+async def carried_out(session: Session, caller: Caller, request: Operation[Any], part: object = "") -> bool:
     """Whether it was, when it was asked before. Raises host_gone where that cannot be known."""
-    name, ago = name_of(request, part), request.get("asked_s_ago")
+    name, ago = name_of(request, part), getattr(request, "asked_s_ago", None)
     if name is None or ago is None:
         return False
     if time.time() - ago < session.manifest["started_at"]:

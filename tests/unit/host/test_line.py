@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from holdfast.host.base import Base
+from holdfast.host.observe import look
 from holdfast.host.sessions.keeper_link import KeeperLink
 from holdfast.host.sessions.registry import Registry
 from holdfast.host.sessions.session import Session
@@ -60,13 +60,13 @@ async def test_an_answer_that_is_older_than_an_event_behind_it_does_not_undo_it(
         assert await link.welcomed()
         session.move_to(State.DISCONNECTED)
         registry.lines.happened(session, Event.WELCOMED, link)
-        asking = asyncio.create_task(Base()._end(session))
+        asking = asyncio.create_task(look.end(session))
         number = (await keeper.asked())["id"]
         taken: Json = {"event": "controls", "controls": HELD}
         await keeper.says((keeper_frames.RESULT, {"id": number, "ok": status()}), (keeper_frames.EVENT, taken))
         await asking
         assert session.controls == HELD
-        asking = asyncio.create_task(Base()._end(session))
+        asking = asyncio.create_task(look.end(session))
         number = (await keeper.asked())["id"]
         over = [(keeper_frames.EVENT, {"event": kind, "exit": ENDED, "end": 0}) for kind in ("exit", "ended")]
         await keeper.says((keeper_frames.RESULT, {"id": number, "ok": status()}), *over)

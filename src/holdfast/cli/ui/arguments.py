@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 
 from ...model.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+
+_MARGIN = 2  # columns that argparse leaves free
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """As wide as the terminal. argparse would ask shutil for each argument, and shutil loads bz2 and lzma."""
+
+    def __init__(self, prog: str, **how: object) -> None:
+        super().__init__(prog, **{"width": _columns() - _MARGIN, **how})  # type: ignore[arg-type]
+
+
+def _columns() -> int:
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):
+        return 80
 
 
 class Parser(argparse.ArgumentParser):
@@ -18,7 +40,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs.setdefault("allow_abbrev", False)
-        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs.setdefault("formatter_class", _Help)
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:

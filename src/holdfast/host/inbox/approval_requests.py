@@ -5,32 +5,50 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ...api.operation import Operation
 from ...model.errors import HoldfastError
 from ...model.inbox import approval_rules
 from .. import repeated_requests
-from ..base import Base, why_of
+from ..exec.start import Execs
+from ..journal.journal import Journal
+from ..journal.session_entries import why_of
+from ..operators.caller import Caller
+from ..operators.operators import Operators
 from ..sessions import manifest
+from ..sessions.registry import Registry
 from ..sessions.session import Session
 from .prompt_watch import about
-from .standing_requests import Asked, kept
+from .standing_requests import Asked, Standing, kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from ..operators.caller import Caller
     from .approval_gate import Used
+    from .inbox_host import Desk
 
 Json = dict[str, Any]
 
 
-class Approving(Base):
-    """Each returns when it may go on, and raises `not_allowed` when a human said no or nobody said anything."""
+class Approvals:
+    """Each returns when it may go on, and raises `not_allowed` when a human said no or none said anything."""
 
-    async def _approve_exec(self, session: Session, source: bytes, request: Json, caller: Caller) -> None:
-        exec_id = str(request.get("exec_id") or "")
+    def __init__(
+        self,
+        desk: Desk,
+        standing: Standing,
+        registry: Registry,
+        operators: Operators,
+        execs: Execs,
+        journal: Journal,
+    ) -> None:
+        self._desk, self._standing, self._registry = desk, standing, registry
+        self._operators, self._execs, self._journal = operators, execs, journal
+
+    async def to_exec(
+        self, session: Session, source: bytes, exec_id: str | None, request: Operation[Any], caller: Caller
+    ) -> None:
         await self._approve(
             "exec",
             caller,
@@ -39,61 +57,64 @@ class Approving(Base):
             session=about(session),
             request=request,
             key=f"exec:{session.id}:{exec_id}" if exec_id else None,
-            used=lambda: self._was_typed(session, exec_id, old=True),
+            used=lambda: self.was_typed(session, exec_id or "", old=True),
         )
-        self._still_live(session)
+        _still_live(session)
 
-    async def _was_typed(self, session: Session, exec_id: str, *, old: bool = False) -> bool:
+    async def was_typed(self, session: Session, exec_id: str, *, old: bool = False) -> bool:
         """Whether a command that a host may have died over was typed: by its record, and where that leaves it open by
         what the keeper knows. An `old` one may be without a record because that was dropped."""
-        record = self.execs.record(session, exec_id)
+        record = self._execs.record(session, exec_id)
         if record is None and not old:
             return False
         if record is not None and (record.get("void") or record["start"] is not None):
             return not record.get("void")
-        if await self.desk.typed(session, exec_id) is not False:
+        if await self._desk.typed(session, exec_id) is not False:
             return True
         if record is not None:
-            await self.execs.void(session, record)
+            await self._execs.void(session, record)
         return False
 
-    async def _approve_send(self, session: Session, data: bytes, request: Json, caller: Caller) -> None:
-        typed = data + (b"\x04" if request.get("eof") else b"")
-        if request.get("secret"):
-            self._check_typing(session, caller)  # a secret cannot be shown to anybody
-        elif typed:
+    async def to_send(
+        self, session: Session, data: bytes, request: Operation[Any], caller: Caller, *, secret: bool
+    ) -> None:
+        """`data` with all that is typed, the end of input included."""
+        if secret:
+            self.check_typing(session, caller)  # a secret cannot be shown to anybody
+        elif data:
             name = repeated_requests.name_of(request)
             await self._approve(
                 "send",
                 caller,
                 session.name,
-                typed,
+                data,
                 session=about(session),
                 request=request,
                 key=f"send:{session.id}:{name}" if name else None,
             )
-            self._still_live(session)
+            _still_live(session)
 
-    async def _approve_run(self, request: Json, caller: Caller) -> None:
-        wanted, sessions = request.get("request"), self.registry.sessions.values()
-        if self._is_person(caller) or (wanted and any(s.manifest.get("request") == wanted for s in sessions)):
+    async def to_run(self, wanted: Json, request: Operation[Any], caller: Caller) -> None:
+        """`wanted` is the start as it will be made."""
+        id, sessions = wanted.get("request"), self._registry.sessions.values()
+        if caller.is_person or (id and any(s.manifest.get("request") == id for s in sessions)):
             return  # what was started already is not started again, and whose it is gets checked there
-        env = manifest.check_env(request.get("env") or {})
-        words = manifest.check_command(request.get("command"), env)
-        name = str(request.get("name") or manifest.free_name(words, self.registry.names()))
+        env = manifest.check_env(wanted.get("env") or {})
+        words = manifest.check_command(wanted.get("command"), env)
+        name = str(wanted.get("name") or manifest.free_name(words, self._registry.names()))
         base = caller.session.manifest["env"] if caller.session else dict(os.environ)
         detail = {
-            "cwd": approval_rules.visible(str(request.get("cwd") or "")),
+            "cwd": approval_rules.visible(str(wanted.get("cwd") or "")),
             "name": name,
-            "acts_as": approval_rules.visible(self._name_of(request.get("acts_as")) or caller.name),
+            "acts_as": approval_rules.visible(self._name_of(wanted.get("acts_as")) or caller.name),
             "env": approval_rules.env_changes(env, base),
         }
         approval_rules.check_length(repr(detail))
         command = shlex.join(words).encode("utf-8", "surrogateescape")
-        key = f"run:{request['request']}" if request.get("request") else None
-        await self._approve("run", caller, name, command, detail=detail, request=request, key=key)
+        key = f"run:{id}" if id else None
+        await self._approve("run", caller, name, command, detail=detail, request=request, key=key, wanted=wanted)
 
-    async def _approve_restart(self, session: Session, request: Json, caller: Caller) -> None:
+    async def to_restart(self, session: Session, request: Operation[Any], caller: Caller) -> None:
         """What runs again runs: a rule for starts is about that, too."""
         m = session.manifest
         detail = {
@@ -112,63 +133,56 @@ class Approving(Base):
         name: str,
         command: bytes,
         *,
-        request: Json,
+        request: Operation[Any],
         session: Json | None = None,
         detail: Json | None = None,
         key: str | None = None,
         used: Used | None = None,
+        wanted: Json | None = None,
     ) -> None:
         if caller.approved is not None:
             return
         told = {**(detail or {}), **({"why": why} if (why := why_of(request)) else {})}
-        actor, *others = self._ruled(caller)
+        actor, *others = caller.ruled
         shown: Json = {"session": session, "detail": told, "request": key, "others": others}
-        if request.get("standing") and actor["kind"] != "human":
+        if getattr(request, "standing", False) and actor["kind"] != "human":
+            asked = {"op": request.row.op, **(vars(request) if wanted is None else wanted)}
             await self._stand(
-                request,
+                asked,
                 caller,
                 session,
-                lambda stands: self.desk.gate.ask(verb, actor, name, command, **shown, stands=stands),
+                lambda stands: self._desk.gate.ask(verb, actor, name, command, **shown, stands=stands),
             )
         else:
-            await self.desk.gate.approve(verb, actor, name, command, **shown, used=used)
+            await self._desk.gate.approve(verb, actor, name, command, **shown, used=used)
 
     async def _stand(
-        self, request: Json, caller: Caller, session: Json | None, ask: Callable[[Json], Awaitable[Json | None]]
+        self, asked: Json, caller: Caller, session: Json | None, ask: Callable[[Json], Awaitable[Json | None]]
     ) -> None:
         """Leave the request with the item that asks for it, where a rule wants one: the call ends, and it stays."""
-        stands = kept(request, caller.kept, session)
-        item = await self.standing.ask(stands, lambda: ask(stands))
+        stands = kept(asked, caller.kept, session)
+        item = await self._standing.ask(stands, lambda: ask(stands))
         if item is not None:
             raise Asked(item)
 
-    def _check_typing(self, session: Session, caller: Caller) -> None:
-        actor, *others = self._ruled(caller)
-        self.desk.gate.check_typing(actor, session.name, others)
-
-    def _ruled(self, caller: Caller) -> list[Json]:
-        """Whose rules count, all of them: any agent that had its hands on a person's shell may be who calls from it."""
-        known = (self.operators.by_id.get(other) for other in caller.everyone)
-        agents = [who.actor for who in known if who is not None and who.kind != "human"]
-        return agents or [caller.actor]
+    def check_typing(self, session: Session, caller: Caller) -> None:
+        actor, *others = caller.ruled
+        self._desk.gate.check_typing(actor, session.name, others)
 
     def _name_of(self, operator: object) -> str:
-        who = self.operators.by_id.get(str(operator))
+        who = self._operators.by_id.get(str(operator))
         return who.name if who is not None else str(operator or "")
-
-    def _is_person(self, caller: Caller) -> bool:
-        return bool(self._ruled(caller)[0]["kind"] == "human")
 
     # -- the controls that a human holds
 
-    async def _or_request(self, session: Session, caller: Caller, why: str | None, e: HoldfastError) -> HoldfastError:
-        """The error for someone whom the controls were refused: where a human holds them, that human has been asked."""
+    async def or_request(self, session: Session, caller: Caller, why: str | None, e: HoldfastError) -> HoldfastError:
+        """The error for a caller whom the controls were refused: where a human holds them, that human is asked."""
         if e.code != "conflict" or caller.kind == "human" or session.controls["kind"] != "human":
             return e
         item = await self._request_controls(session, caller, why)
         return HoldfastError("conflict", e.message, f"asked for them: {item['id']}")
 
-    async def _ask_holder(self, session: Session, caller: Caller, why: str | None, wait_s: float) -> None:
+    async def ask_holder(self, session: Session, caller: Caller, why: str | None, wait_s: float) -> None:
         """A human whose controls another human wants is asked, for a while. Returns when they can be taken without
         force; what the keeper knows decides then."""
         held = session.controls
@@ -178,7 +192,7 @@ class Approving(Base):
         hint = f"--force takes them unasked, and {who} is told: hold take {session.name} --force"
         try:
             async with asyncio.timeout(wait_s):
-                item = await self.desk.gate.held(item)
+                item = await self._desk.gate.held(item)
         except TimeoutError:
             raise HoldfastError("conflict", f"{who} (human) holds the controls and did not answer", hint) from None
         if item["state"] == "denied":
@@ -187,21 +201,21 @@ class Approving(Base):
     async def _request_controls(self, session: Session, caller: Caller, why: str | None) -> Json:
         """What an agent gets instead of the controls that a human holds: an item for that human."""
         holder = session.controls["holder"]
-        for item in self.desk.inbox.open_items():
+        for item in self._desk.inbox.open_items():
             if (item["kind"], item["session"]) == ("control_request", session.id):
                 if item["asker"]["operator"] == caller.operator and item["detail"]["holder"] == holder:
                     return item
-        item = await self.desk.inbox.add(
+        item = await self._desk.inbox.add(
             "control_request",
             session=about(session),
             asker=caller.actor,
             text=why or "",
             detail={"holder": holder, "holder_name": session.controls.get("name"), "why": why},
         )
-        await self.journal.written()
+        await self._journal.written()
         return item
 
-    @staticmethod
-    def _still_live(session: Session) -> None:
-        if not session.connected:
-            raise HoldfastError("conflict", f"{session.name} ended meanwhile", f"hold restart {session.name}")
+
+def _still_live(session: Session) -> None:
+    if not session.connected:
+        raise HoldfastError("conflict", f"{session.name} ended meanwhile", f"hold restart {session.name}")

@@ -45,8 +45,7 @@ class Desk:
         self.settings = SettingsFile(daemon.home, self._configured, self._note_settings)
         self.inbox = Inbox(daemon.ledger, self._changed)
         self.gate = Gate(self.inbox, self.settings.current, lambda: daemon.stopped.is_set())  # noqa: PLW0108  (not there yet)
-        forest = lambda: daemon.operations._forest()  # noqa: E731, PLW0108
-        self.watch = Watch(self.inbox, self._terminals, forest, self._observe, self._screen)
+        self.watch = Watch(self.inbox, self._terminals, daemon.look.forest, self._observe, self._screen)
         self.askers = Askers(self._asker_ended)
         self.notifier = Notifier()
         self.parked = ParkedRuns(self.inbox)

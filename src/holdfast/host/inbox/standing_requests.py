@@ -172,6 +172,20 @@ class Standing:
             raise from_dict(item["stands"]["error"])
         return item
 
+    async def decided_for(self, ask: str, timeout: float | None, everyone: tuple[str, ...]) -> Json:
+        """The same for an asker (those who may be behind it) that is told of a no with this very answer."""
+        try:
+            return await self.decided(ask, timeout)
+        except HoldfastError:
+            if ((await self._inbox.find(ask))["asker"] or {}).get("operator") in everyone:
+                await self.told(ask)
+            raise
+
+    async def begun_as(self, session: str, exec_id: str) -> str:
+        """The id that a command runs under, once it was allowed to."""
+        ask = self.of_exec(session, exec_id)
+        return exec_id if ask is None else str((await self.decided(ask, None))["stands"]["exec_id"])
+
     async def told(self, ask: str) -> None:
         """The asker has heard the end of it: the same call from now on is another request."""
         if ask in self._by_key.values():

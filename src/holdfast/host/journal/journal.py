@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from ...model import journal_chain as chain
+from ...model import limits
 from ...model.errors import HoldfastError
 from ...system.atomic_files import read_json, write_json
 from .ledger import Ledger
@@ -283,6 +284,8 @@ async def _kept(writing: Awaitable[T]) -> T:
 def _entry(kind: str, actor: Json | None, about: Json) -> Json:
     """An entry without its number; what is None is left out."""
     entry = {"kind": kind, "at": round(time.time(), 6), **about}
+    if entry.get("why") is not None:
+        entry["why"] = str(entry["why"])[: limits.WHY_MAX]
     if actor is not None:
         entry.update(operator=actor["operator"], operator_kind=actor["kind"], name=actor["name"])
     return {k: v for k, v in entry.items() if v is not None}

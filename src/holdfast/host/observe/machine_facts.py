@@ -6,54 +6,47 @@ import asyncio
 import os
 from typing import Any
 
-from ...model.errors import invalid
-from ...model.limits import CLAIMS_MAX
 from ...system import kernel
-from ..base import Base
+from ..operators.caller import Caller
 from ..sessions.session import Session
 from . import ports as net
 from . import processes as proc
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..operators.caller import Caller
+from .look import Look
 
 Json = dict[str, Any]
 
 
-class Facts(Base):
-    """`facts {ports, pids}`: who listens on each port, and what each pid is, with the start time that names it."""
+async def facts(look: Look, caller: Caller, ports: list[int], pids: list[int]) -> Json:
+    """Who listens on each port, and what each pid is, with the start time that names it."""
+    whose = _sessions_by_pid(look)
+    found = await asyncio.to_thread(_look, ports, pids, list(whose))
+    everything = caller.may("view", None)  # processes outside of sessions are the host's own affair
 
-    async def op_facts(self, request: Json, caller: Caller) -> Json:
-        ports, pids = _numbers(request.get("ports")), _numbers(request.get("pids"))
-        whose = self._sessions_by_pid()
-        found = await asyncio.to_thread(_look, ports, pids, list(whose))
-        everything = caller.may("view", None)  # processes outside of sessions are the host's own affair
+    def shown(row: Json) -> Json | None:
+        session = whose.get(row["pid"])
+        if session is None:
+            return row if everything else None
+        if not caller.may("view", session):
+            return None
+        generation = session.manifest["generation"]
+        return {**row, "session": session.id, "session_name": session.name, "generation": generation}
 
-        def shown(row: Json) -> Json | None:
-            session = whose.get(row["pid"])
-            if session is None:
-                return row if everything else None
-            if not caller.may("view", session):
-                return None
-            generation = session.manifest["generation"]
-            return {**row, "session": session.id, "session_name": session.name, "generation": generation}
+    listening: dict[str, list[Json]] = {}
+    for port, rows in found["ports"].items():
+        # That a process listens is true, and who it is, is not for this caller to know.
+        listening[str(port)] = [shown(row) or _hidden(row) for row in rows]
+    processes = {str(pid): row and (shown(row) or {"hidden": True}) for pid, row in found["pids"].items()}
+    return {"host": look.host, "boot": kernel.boot_id(), "ports": listening, "pids": processes}
 
-        listening: dict[str, list[Json]] = {}
-        for port, rows in found["ports"].items():
-            # Somebody listens, and it is not for this caller to know who: still true, and all there is to say.
-            listening[str(port)] = [shown(row) or _hidden(row) for row in rows]
-        processes = {str(pid): row and (shown(row) or {"hidden": True}) for pid, row in found["pids"].items()}
-        return {"host": self.operators.host, "boot": kernel.boot_id(), "ports": listening, "pids": processes}
 
-    def _sessions_by_pid(self) -> dict[int, Session]:
-        forest = self._forest()
-        whose: dict[int, Session] = {}
-        for session in self.registry.sessions.values():
-            if session.keeper is not None:
-                for pid in forest.get(session.keeper, []):
-                    whose[pid] = session
-        return whose
+def _sessions_by_pid(look: Look) -> dict[int, Session]:
+    forest = look.forest()
+    whose: dict[int, Session] = {}
+    for session in look.registry.sessions.values():
+        if session.connected:
+            for pid in forest.get(session.keeper or 0, []):
+                whose[pid] = session
+    return whose
 
 
 def _hidden(row: Json) -> Json:
@@ -84,11 +77,3 @@ def _process(pid: int) -> Json | None:
     if not rows or proc.start_ticks(pid) != before:
         return None
     return {"pid": pid, "started": before, **{k: rows[0][k] for k in ("name", "command", "state")}}
-
-
-def _numbers(value: object) -> list[int]:
-    if value is None:
-        return []
-    if not isinstance(value, list) or len(value) > CLAIMS_MAX or not all(type(n) is int for n in value):
-        raise invalid(f"ports and pids are lists of at most {CLAIMS_MAX} numbers", "ask in parts")
-    return list(dict.fromkeys(value))

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...api.operation import Operation
 from ...model import limits
 from ...model.errors import HoldfastError
 from ...model.home import Home
@@ -59,7 +60,24 @@ class Caller:
         """Whoever may be behind this request: what it touches is in all their hands."""
         return (self.operator, *self.bound_by)
 
-    def holding(self, request: Json) -> Json:
+    @property
+    def ruled(self) -> list[Json]:
+        """Whose rules count, all of them: any agent that had its hands on a person's shell may be who calls from it."""
+        known = (self.operators.by_id.get(other) for other in self.everyone)
+        agents = [who.actor for who in known if who is not None and who.kind != "human"]
+        return agents or [self.actor]
+
+    @property
+    def is_person(self) -> bool:
+        """Whether a person calls, and no agent can be behind it."""
+        return bool(self.ruled[0]["kind"] == "human")
+
+    def require_person(self, what: str) -> None:
+        """Raise unless a person calls, from outside of every session."""
+        if self.session is not None or not self.is_person:
+            raise refused(f"{what} is for a person to say, outside of any session", "ask one")
+
+    def holding(self, request: Operation[Any]) -> Json:
         """The operator as a keeper gets it for what lasts: with the process whose end ends it, where one is known. The
         client says which of its parents it acts for (`ancestor`, 0 for itself); who that is, the kernel said."""
         acting, process = self.acting(request), self._named(request)
@@ -67,14 +85,14 @@ class Caller:
             return acting
         return {**acting, "process": {"pid": process[0], "started": process[1]}}
 
-    def acting(self, request: Json) -> Json:
+    def acting(self, request: Operation[Any]) -> Json:
         """The operator with the client process that acts for it (`actor`): its pid and start time."""
         process = self._named(request) or next(iter(self.line), None)
         return self.actor if process is None else {**self.actor, "actor": f"{process[0]}.{process[1]}"}
 
-    def _named(self, request: Json) -> tuple[int, int] | None:
-        nth = request.get("ancestor")
-        return self.line[nth] if type(nth) is int and 0 <= nth < len(self.line) else None
+    def _named(self, request: Operation[Any]) -> tuple[int, int] | None:
+        nth: int | None = getattr(request, "ancestor", None)
+        return self.line[nth] if nth is not None and nth < len(self.line) else None
 
     @property
     def kind(self) -> str:

@@ -1,111 +1,99 @@
-"""What a person alone says of a home, outside of any session: which store it uses, and that a restored one may run."""
+"""Operations on the store that a home uses; which one that is, a person alone says, outside of every session."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...model.errors import HoldfastError, invalid
-from ...model.names import refused
+from ...api.host import Store, StoreMigrate, StoreUse
+from ...model.errors import invalid
+from ...model.home import Home
 from ...model.work import store_setting
-from ..base import Base, why_of
+from ..journal.journal import Journal
+from ..journal.session_entries import why_of
+from ..operators.caller import Caller
 from . import store_setting as setting
 from .store import WorkStore
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..operators.caller import Caller
+from .store_setting import StoreSetting
 
 Json = dict[str, Any]
 
 
-class StoreOps(Base):
-    """store, store_use, store_migrate and restore_confirm."""
+class StoreParts(NamedTuple):
+    """What the handlers here use of the host."""
 
+    home: Home
+    stores: StoreSetting
     work_store: WorkStore
+    journal: Journal
 
-    async def op_store(self, request: Json, caller: Caller) -> Json:
-        """The setting, without passwords."""
-        return self.daemon.stores.exact()
 
-    async def op_store_use(self, request: Json, caller: Caller) -> Json:
-        """Another store, cache, or both; with neither, whether a change would be let through now."""
-        self._require_person(caller, "which store a home uses")
-        named = {name: request[name] for name in store_setting.VARIABLES if name in request}
-        return await asyncio.shield(self._use(named, request, caller))
+@Store.answered
+async def store(parts: StoreParts, caller: Caller, request: Store) -> Json:
+    return parts.stores.exact()
 
-    async def op_store_migrate(self, request: Json, caller: Caller) -> Json:
-        """Copy all of the work from this home's file to an empty PostgreSQL database, and check it; the file stays as
-        it was. What was copied, table by table."""
-        self._require_person(caller, "which store a home uses")
-        url = str(request.get("url"))
-        if not store_setting.is_server(url):
-            shown = store_setting.without_password(url)
-            raise invalid(f"{shown!r} is no PostgreSQL server", "postgresql://USER@HOST/DATABASE")
-        return await asyncio.shield(self._migrate(url))
 
-    async def _migrate(self, url: str) -> Json:
-        async with self.work_store.alone():  # with the file's schema up to date, and no one writing
-            from ...store.copy_to_postgres import copy
+@StoreUse.answered
+async def store_use(parts: StoreParts, caller: Caller, request: StoreUse) -> Json:
+    caller.require_person("which store a home uses")
+    return await asyncio.shield(_use(parts, request, caller))
 
-            used = self.daemon.stores.exact()
-            if used["server"]:
-                raise invalid("this home's work is on a server already", "hold status shows which")
-            path = store_setting.file_of(used["store"])
-            tables = await asyncio.to_thread(copy, path, url)
-        rows = sum(t["rows"] for t in tables)
-        return {"from": path, "to": store_setting.without_password(url), "tables": tables, "rows": rows}
 
-    async def op_restore_confirm(self, request: Json, caller: Caller) -> Json:
-        """What a restored backup has the host run may run from now on."""
-        self._require_person(caller, "what a restored home may run")
-        if self.daemon.confirmed:
-            raise HoldfastError("conflict", "there is nothing to confirm in this home", "hold restore FILE")
-        self.journal.note("restore_confirm", session=None, actor=caller.actor, why=why_of(request))
-        await self.journal.written()
-        os.unlink(self.daemon.home.restored)
-        self.daemon.stores.read()
-        self.desk.settings.current()
-        return self.daemon.about()
+@StoreMigrate.answered
+async def store_migrate(parts: StoreParts, caller: Caller, request: StoreMigrate) -> Json:
+    caller.require_person("which store a home uses")
+    if not store_setting.is_server(request.url):
+        shown = store_setting.without_password(request.url)
+        raise invalid(f"{shown!r} is no PostgreSQL server", "postgresql://USER@HOST/DATABASE")
+    return await asyncio.shield(_migrate(parts, request.url))
 
-    def _require_person(self, caller: Caller, what: str) -> None:
-        if caller.session is not None or not self._is_person(caller):
-            raise refused(f"{what} is for a person to say, outside of any session", "ask one")
 
-    async def _use(self, named: Json, request: Json, caller: Caller) -> Json:
-        before = self.daemon.stores
-        async with self.work_store.alone():
-            if not named:
-                return before.exact()
-            store, cache = before.url, before.cache
-            if "store" in named:
-                store = self._elsewhere(store_setting.checked(named["store"]))
-            if "cache" in named:
-                cache = None if named["cache"] is None else str(named["cache"])
-            opening = self.work_store.opening(store, cache)
-            await opening  # one that cannot be opened is not written down
-            shown = before.about()
-            for name, url in (("store", None if store == before.own else store), ("cache", cache)):
-                if name in named:
-                    setting.keep(self.daemon.home, name, url)
-            before.read()
-            await self.work_store.swap(opening)
-        facts = {"before": shown, **before.about()}
-        self.journal.note("store", session=None, actor=caller.actor, why=why_of(request), **facts)
-        await self.journal.written()
-        return before.exact()
+async def _migrate(parts: StoreParts, url: str) -> Json:
+    async with parts.work_store.alone():  # with the file's schema up to date, and no one writing
+        from ...store.copy_to_postgres import copy
 
-    def _elsewhere(self, url: str) -> str:
-        """The host's own files are no store, but for the one that is meant to be."""
-        if store_setting.is_server(url):
-            return url
-        home, path = os.path.realpath(self.daemon.home.path), os.path.realpath(store_setting.file_of(url))
-        if path == os.path.join(home, os.path.basename(self.daemon.home.work_db)):
-            return self.daemon.stores.own
-        if os.path.commonpath([home, path]) == home:
-            raise invalid("that file is the host's own", "name a file outside of the home")
+        used = parts.stores.exact()
+        if used["server"]:
+            raise invalid("this home's work is on a server already", "hold status shows which")
+        path = store_setting.file_of(used["store"])
+        tables = await asyncio.to_thread(copy, path, url)
+    rows = sum(t["rows"] for t in tables)
+    return {"from": path, "to": store_setting.without_password(url), "tables": tables, "rows": rows}
+
+
+async def _use(parts: StoreParts, request: StoreUse, caller: Caller) -> Json:
+    named = {name: value for name, value in vars(request).items() if name in store_setting.VARIABLES}
+    before = parts.stores
+    async with parts.work_store.alone():
+        if not named:
+            return before.exact()
+        url, cache = before.url, before.cache
+        if "store" in named:
+            url = _elsewhere(parts, store_setting.checked(named["store"]))
+        if "cache" in named:
+            cache = named["cache"]
+        opening = parts.work_store.opening(url, cache)
+        await opening  # one that cannot be opened is not written down
+        shown = before.about()
+        for name, kept in (("store", None if url == before.own else url), ("cache", cache)):
+            if name in named:
+                setting.keep(parts.home, name, kept)
+        before.read()
+        await parts.work_store.swap(opening)
+    facts = {"before": shown, **before.about()}
+    parts.journal.note("store", session=None, actor=caller.actor, why=why_of(request), **facts)
+    await parts.journal.written()
+    return before.exact()
+
+
+def _elsewhere(parts: StoreParts, url: str) -> str:
+    """The host's own files are no store, but for the one that is meant to be."""
+    if store_setting.is_server(url):
         return url
-
-    def _is_person(self, caller: Caller) -> bool:
-        raise NotImplementedError
+    home, path = os.path.realpath(parts.home.path), os.path.realpath(store_setting.file_of(url))
+    if path == os.path.join(home, os.path.basename(parts.home.work_db)):
+        return parts.stores.own
+    if os.path.commonpath([home, path]) == home:
+        raise invalid("that file is the host's own", "name a file outside of the home")
+    return url

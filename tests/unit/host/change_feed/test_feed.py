@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from holdfast.api import checking
+from holdfast.api.change_feed import News as Ask
 from holdfast.host.change_feed import feed
 from holdfast.host.change_feed.feed import LIST, TASKS, News
-from holdfast.host.change_feed.ops import Telling
-from holdfast.host.observe import ops
+from holdfast.host.change_feed.ops import FeedParts, news
 from holdfast.model.errors import HoldfastError
 
 
@@ -56,10 +57,10 @@ async def test_whoever_waits_is_told_once_something_happens() -> None:
 
 def asked(kept: News, **request: Any) -> Any:
     """`news` of a host without sessions, of which the caller sees all."""
-    host: Any = object.__new__(Telling)
-    host.daemon, host.registry = SimpleNamespace(news=kept), SimpleNamespace(sessions={})
-    host._shows = lambda session, caller: True
-    return Telling.op_news(host, {"of": "sessions", **request}, cast("Any", SimpleNamespace(next_end=lambda: None)))
+    seen = SimpleNamespace(link=None)
+    parts = FeedParts(cast("Any", SimpleNamespace(sessions={"ses_a": seen})), kept)
+    caller: Any = SimpleNamespace(next_end=lambda: None, may=lambda verb, session: True)
+    return news(parts, caller, Ask(**{"of": "sessions", **request}))
 
 
 async def test_what_happens_in_the_moment_in_which_the_time_is_up_is_in_the_next_answer_at_the_latest() -> None:
@@ -89,5 +90,5 @@ async def test_the_end_of_a_grant_by_its_time_is_noted_while_somebody_waits() ->
 
 @pytest.mark.parametrize("given", [5, "ses_a", ["ses_a", 5], {"ses_a": 1}])
 def test_what_is_no_list_of_sessions_is_refused_in_words(given: object) -> None:
-    with pytest.raises(HoldfastError, match="not a list of ids"):
-        ops._ids(given)
+    with pytest.raises(HoldfastError, match="ls: sessions"):
+        checking.request({"op": "ls", "sessions": given})

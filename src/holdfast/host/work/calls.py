@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from ...api import checking
-from ...api.operation import Row, find
+from ...api.operation import Operation, find
 from ...model.errors import HoldfastError
 from . import contract_guard, verification_evidence
 from .store import WorkStore
@@ -15,9 +16,8 @@ from .store import WorkStore
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...work.blocking_calls import NearWork
-    from ..daemon import Daemon
     from ..inbox.inbox_host import Desk
-    from ..operators.caller import Caller
+    from ..operators.caller import Caller, Identities
     from ..operators.operators import Operators
     from ..server.connection import Peer
     from ..sessions.registry import Registry
@@ -30,37 +30,39 @@ _GRANTING_BY_HAND = frozenset({"step_begin", "step_end", "step_fail", "checkpoin
 _PARKED_LOOK_S = 2.0  # a server that does not answer keeps nobody from the rest of the inbox
 
 
-class WorkOps:
+class WorkCalls:
     """The calls of the work plane. Nothing is opened before the first one."""
 
-    daemon: Daemon
-    registry: Registry
-    desk: Desk
-    operators: Operators
+    def __init__(
+        self,
+        store: WorkStore,
+        desk: Desk,
+        registry: Registry,
+        operators: Operators,
+        identities: Identities,
+        confirmed: Callable[[], bool],
+    ) -> None:
+        self._store, self._desk, self._registry = store, desk, registry
+        self._operators, self._identities, self._confirmed = operators, identities, confirmed
 
-    work_store: WorkStore
-
-    def _ruled(self, caller: Caller) -> list[Json]:
-        raise NotImplementedError
-
-    async def work_call(self, row: Row, request: Json, caller: Caller) -> Any:
-        """A call of the work plane; who acts is what the host knows, not what the caller says."""
-        args = {name: value for name, value in request.items() if name != "op"}
-        if row.op == "task_next" and not self.daemon.confirmed:
+    async def answer(self, caller: Caller, request: Operation[Any]) -> Any:
+        """One call; who acts is what the host knows, not what the caller says."""
+        row, args = request.row, vars(request)
+        if row.op == "task_next" and not self._confirmed():
             words = "this home came from a backup, and its backends run commands: none is given a task yet"
             raise HoldfastError("not_allowed", words, "look at hold backend ls, then hold restore --confirm")
-        work, actors = await self.work_store.work(), self._ruled(caller)
+        work, actors = await self._store.work(), caller.ruled
         if actors[0]["kind"] != "human":
             if args.get("results") and "tasks" in row.changes:  # it says how a verification ended
                 named = {k: args[k] for k in ("task", "project", "cwd") if k in args}
                 shown = await work.call("task_show", **named)
-                await asyncio.to_thread(verification_evidence.check, self.registry, args["results"], shown)
+                await asyncio.to_thread(verification_evidence.check, self._registry, args["results"], shown)
             if row.approve == "contract":
-                await contract_guard.check(work, row.op, args, actors, self.desk.gate, self._is_persons)
-        async with self.work_store.call() as work:
+                await contract_guard.check(work, row.op, args, actors, self._desk.gate, self._is_persons)
+        async with self._store.call() as work:
             answer = await work.call(row.op, **args, by=caller.name)
         if row.op in _GRANTING or (row.op in _GRANTING_BY_HAND and args.get("epoch") is None):
-            self.work_store.granted()
+            self._store.granted()
         if "parked" in row.changes and (row.op != "run_claim" or answer["run"] or answer["parked"]):
             await self.look_for_parked()
         return answer
@@ -68,18 +70,18 @@ class WorkOps:
     async def look_for_parked(self) -> None:
         """In the home's store, where it has anything. The rest of the inbox does not depend on that."""
         try:
-            if not await self.work_store.used():
+            if not await self._store.used():
                 return
-            async with asyncio.timeout(_PARKED_LOOK_S), self.work_store.call() as work:
+            async with asyncio.timeout(_PARKED_LOOK_S), self._store.call() as work:
                 found = await work.call("run_parked")
         except (HoldfastError, TimeoutError) as e:
             log.warning("parked runs are not known: %s", e)
             return
-        await self.desk.parked.follow(found)
+        await self._desk.parked.follow(found)
 
     def _is_persons(self, name: str) -> bool:
         """Whether what is signed with this name is a person's: whoever is not known here as another may be one."""
-        return not any(o.name == name and o.kind != "human" for o in self.operators.by_id.values())
+        return not any(o.name == name and o.kind != "human" for o in self._operators.by_id.values())
 
     # -- on a step thread (host/server/step_threads.py) ---------------------------------------------------------------
 
@@ -90,7 +92,7 @@ class WorkOps:
     def lane_answer(self, message: Json, peer: Peer) -> Json | None:
         """On a step thread. What is out of the ordinary is left to the loop, which refuses and journals."""
         near = self._near(message)
-        worker = None if near is None else self.daemon.identities.worker(peer)
+        worker = None if near is None else self._identities.worker(peer)
         if near is None or worker is None:
             return None
         try:
@@ -105,9 +107,9 @@ class WorkOps:
 
     def _near(self, message: Json) -> NearWork | None:
         """The store for threads, where it is open and the operation is one for them."""
-        op, near = message.get("op"), self.work_store.near
+        op, near = message.get("op"), self._store.near
         kind = find(op) if isinstance(op, str) else None
         return near if kind is not None and kind.row.thread_ok else None
 
-    async def close_work(self) -> None:
-        await self.work_store.close()
+    async def close(self) -> None:
+        await self._store.close()
