@@ -393,7 +393,7 @@ def test_three_lines_tell_what_happened_meanwhile(hold: HomeForTests, browser: B
     assert len(shell["lines"]) == 3
     assert "ran 1 command" in shell["lines"][0]
     assert "prompt" in shell["lines"][1]
-    assert shell["lines"][2].startswith("said ")
+    assert shell["lines"][2].startswith("printed ")
     assert shell["offset"] == 0
     assert next(i for i in found if i["kind"] == "task")["name"] == "Think"
     assert browser.get("/api/away", since="2999-01-01T00:00:00Z")["items"] == []

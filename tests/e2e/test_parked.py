@@ -77,11 +77,10 @@ def test_an_agent_sees_no_parked_run_and_cannot_make_one_vanish_or_appear(hold: 
     enrol(hold, "mole", verbs=["view", "work"])
     with acting_as(hold, "mole") as mole:
         assert items(mole) == []
-        one = {"run": "run_x", "job": "j", "reason": "crashes", "count": 3, "hint": "look"}
-        for runs in ([], [one]):  # what a caller says is parked is not listened to: the host looks itself
-            mole.call("parked", runs=runs)
+        with pytest.raises(HoldfastError, match="does not know 'parked'"):  # the host looks itself, and asks no caller
+            mole.call("parked", runs=[])
     assert [(i["id"], i["detail"]["run"]) for i in items(hold.host)] == [(item["id"], run)]
     enrol(hold, "blind", verbs=["type"])
     with acting_as(hold, "blind") as blind, pytest.raises(HoldfastError) as refused:
-        blind.call("parked")
+        blind.call("run_parked")
     assert refused.value.code == "not_allowed"

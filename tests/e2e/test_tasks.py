@@ -214,7 +214,7 @@ def test_a_contract_file_is_checked_whole(hold: HomeForTests, shop: Path, tmp_pa
             ["goal is missing", "'colour'", "'/etc'", "timeout_s"],
         ),
         ("goal = [", ["neither JSON nor TOML"]),
-        ('{"goal": "g", "depends_on": "1"}', ["depends_on is a list"]),
+        ('{"goal": "g", "depends_on": "1"}', ["depends_on must be a list, not str"]),
         ('{"goal": "g", "verification": [{"timeout_s": 3}]}', ["no command"]),
     ):
         file.write_text(text)

@@ -281,6 +281,8 @@ def _unreachable(url: str, error: psycopg.OperationalError) -> Exception:
     told = _first(error)
     if any(word in told for word in _DENIED):
         return HoldfastError("store_denied", f"{without_password(url)}: {told}", "check user and password")
+    if "invalid integer value" in told or "invalid port number" in told:
+        return HoldfastError("store_unreachable", f"{without_password(url)}: its port is no number", _URL)
     if 'database "' in told and "does not exist" in told:
         return HoldfastError("store_unreachable", f"{without_password(url)}: {told}", _URL)
     return Away(told)

@@ -23,7 +23,7 @@ class Flapping:
         self.end = 100
 
     async def call(self, op: str, **request: Any) -> Any:
-        self.asked.append((op, request.get("from")))
+        self.asked.append((op, request.get("start")))
         self.end += 10
         if op == "status":
             return {"output": {"end": 100}}

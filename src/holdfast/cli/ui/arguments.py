@@ -17,7 +17,7 @@ _MARGIN = 2  # columns that argparse leaves free
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """As wide as the terminal. argparse would ask shutil for each argument, and shutil loads bz2 and lzma."""
+    """As wide as the terminal. argparse would ask shutil for each argument, and shutil loads its archive formats."""
 
     def __init__(self, prog: str, **how: object) -> None:
         super().__init__(prog, **{"width": _columns() - _MARGIN, **how})  # type: ignore[arg-type]

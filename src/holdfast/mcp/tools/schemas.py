@@ -41,7 +41,7 @@ TOOLS: dict[str, Json] = {
         session=_S,
     ),
     "run": _tool(
-        "Start a program (shell source) that outlives you; without one a shell, or a kernel (python3), for exec.",
+        "Start a program (shell source) that outlives you; else a shell, or a kernel (python3), for exec.",
         command=_S,
         kernel=_S,
         name=_S,
@@ -62,7 +62,7 @@ TOOLS: dict[str, Json] = {
         why=_S,
     ),
     "read": _tool(
-        "Read output without consuming it: its end, or from an offset; the rendered screen; a command's result.",
+        "Read output without consuming it: its end, or from an offset; the screen; a command's result.",
         "session",
         session=_S,
         exec_id=_S,
