@@ -104,9 +104,8 @@ class Starts:
             # A crash of ours cannot lose the manifest any more; against a power cut it is synced while the keeper
             # starts; begun before, because without a thread for it nothing starts. The answer waits for both.
             synced = asyncio.get_running_loop().run_in_executor(None, sync_file, session.folder.manifest)
-            link = KeeperLink(await self._zygote.keeper(session.folder.path, session.kind))
-            link.hail(self._lines.hello(session))
-            if await late_start.begins(self._lines, link):
+            link, welcomed = await self._keeper(session)
+            if welcomed:
                 self._lines.happened(session, Event.WELCOMED, link)
             elif Effect.AWAIT_WELCOME in self._lines.happened(session, Event.DEADLINE):
                 self._lines.background(late_start.expect(self._lines, session, link))
@@ -127,6 +126,20 @@ class Starts:
             self._lines.happened(session, Event.START_ANSWERED)
             session.touch()
         late_start.check(session)
+
+    async def _keeper(self, session: Session) -> tuple[KeeperLink, bool]:
+        """Its keeper's first line, and whether it answered in time. A zygote that was killed takes requests that it has
+        not read with it: then no keeper took the lock, and another zygote is asked."""
+        link = KeeperLink(await self._zygote.keeper(session.folder.path, session.kind))
+        link.hail(self._lines.hello(session))
+        try:
+            return link, await late_start.begins(self._lines, link)
+        except HoldfastError:
+            if self._zygote.pid is not None or _taken(session):
+                raise
+        link = KeeperLink(await self._zygote.keeper(session.folder.path, session.kind))
+        link.hail(self._lines.hello(session))
+        return link, await late_start.begins(self._lines, link)
 
     async def _prepare(self, session: Session) -> None:
         """What must be there before its program: the bounds that were asked for, and an isolated one's mounts."""
@@ -166,3 +179,8 @@ class Starts:
         )
         session.remember(reaped=False, stopped=False)
         await self._spawn(session)
+
+
+def _taken(session: Session) -> bool:
+    """Whether a keeper took this session: its lock comes before its program."""
+    return os.path.exists(session.folder.keeper_lock)
