@@ -54,7 +54,7 @@ class SettingsFile:
             self._current = self._read() if len(seen) > 1 else config_toml.Settings()
             self._compare(self._current, None if found is None else found.st_uid)
             if restored:
-                self._current.notify = config_toml.Notify()  # it may run a command, which nobody here has confirmed
+                self._current.notify = config_toml.Notify()  # it may run a command that no person here has confirmed
             self._seen = seen  # once it is noted: where that is not possible, it is tried again
             if self._current.broken is not None:
                 log.error("%s", self._current.broken.line())

@@ -80,7 +80,9 @@ class Daemon:
         self.home = home
         self.started_at = time.time()
         self.source = source_build.folders()  # as it was loaded, or nearly: what comes later is another build
-        threading.Thread(target=source_build.build_id, name="build", daemon=True).start()  # 10 ms that nobody waits for
+        threading.Thread(
+            target=source_build.build_id, name="build", daemon=True
+        ).start()  # 10 ms that no request waits for
         self.identity = self._identity()
         self.zygote = Zygote(home.roles)
         self.news = News()

@@ -26,7 +26,7 @@ ORDER = (
     "journal",  # fetches what the keeper recorded, before a policy makes a new generation of it
     "policies",  # restarts and idle watches: they act on the session
     "session_sockets",  # of an isolated session: after `gone` nothing of it may ask any more
-    "feed",  # last: whoever is woken sees what all the others made of it
+    "feed",  # last: a caller that is woken sees what all the others made of it
 )
 
 

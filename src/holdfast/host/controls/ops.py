@@ -140,7 +140,7 @@ async def kill(parts: ControlParts, caller: Caller, request: Kill) -> Json:
 
 @Take.answered
 async def take(parts: ControlParts, caller: Caller, request: Take) -> Json:
-    """Take the controls: free ones, or an agent's. A human who holds them is asked first, whoever asks; `force` is for
+    """Take the controls: free ones, or an agent's. A human who holds them is asked first; `force` is for
     a human who does not wait for that."""
     session = await find.live(parts.registry, request.session, caller)
     why = why_of(request)
@@ -177,7 +177,7 @@ async def hand(parts: ControlParts, caller: Caller, request: Hand) -> Json:
     noted = (request.note or "")[: limits.WHY_MAX] or None
     whom = request.to or str((session.controls.get("from") or {}).get("operator") or "")
     if not whom and session.controls["holder"] == caller.operator:
-        raise invalid("they were taken from nobody", f"say to whom, or: hold release {session.name}")
+        raise invalid("they were free when they were taken", f"say to whom, or: hold release {session.name}")
     if not whom:
         raise HoldfastError("conflict", f"{caller.name} does not hold the controls", f"hold who {session.name}")
     return await parts.hand_over.hand(session, whom, request, caller, noted)

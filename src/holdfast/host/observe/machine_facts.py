@@ -1,4 +1,4 @@
-"""What the kernel says now about ports and processes, whoever they belong to: what claims are compared with."""
+"""What the kernel says now about ports and processes of any owner: what claims are compared with."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _look(ports: list[int], pids: list[int], ours: list[int]) -> Json:
         holders = {**net.socket_owners(others), **holders}
     listening: dict[int, list[Json]] = {port: [] for port in ports}
     for inode, (address, port, protocol) in sorted(sockets.items(), key=lambda found: found[1]):
-        owner = holders[inode][0][0] if inode in holders else 0  # another user's: somebody, nobody knows who
+        owner = holders[inode][0][0] if inode in holders else 0  # another user's: the kernel does not say whose
         about = _process(owner) or {"pid": owner or None, "started": None, "name": None, "command": None}
         listening[port].append({**about, "port": port, "address": address, "protocol": protocol})
     return {"ports": listening, "pids": {pid: _process(pid) for pid in pids}}

@@ -67,7 +67,7 @@ class Waits:
         try:
             async with asyncio.timeout(timeout):
                 while True:
-                    while session.unreachable:  # nobody can tell yet: it answers one day, or is found gone
+                    while session.unreachable:  # not known yet: its keeper answers one day, or is found gone
                         await session.changed.wait()
                     link = session.link
                     try:
